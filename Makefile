@@ -1,0 +1,71 @@
+# Everything is run from here: `make` lists the targets.
+#
+#   PYTHON       the interpreter that .venv is made with: Python 3.11, 3.12 or 3.13
+#   INSTALLER    uv, or pip for a network where only pip is set up
+#   PYTEST_ARGS  more arguments for pytest, as in PYTEST_ARGS='-n 2 -k ranks'
+#   LOCK_ARGS    more arguments for uv pip compile: --upgrade takes the newest of everything
+
+PYTHON ?= python3
+INSTALLER ?= uv
+PYTEST_ARGS ?=
+LOCK_ARGS ?=
+
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+.SUFFIXES:
+
+VENV := .venv
+LOWEST := .venv-lowest
+PY := $(VENV)/bin/python
+
+# Nothing of the caller's shell decides what is run: no other packages, no
+# active environment, no other Jupyter kernels.
+unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV CONDA_PREFIX JUPYTER_PATH UV_SYSTEM_PYTHON UV_PYTHON
+
+# Python reads the path of an editable package in the locale's encoding: in the
+# C locale a checkout under a folder with an accent would not start.
+export LC_ALL := C.UTF-8
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
+
+.PHONY: venv
+venv: ## make or refresh .venv from the lock; does nothing when it fits
+	@tools/venv.sh '$(PYTHON)' '$(VENV)' '$(INSTALLER)'
+
+.PHONY: test
+test: lint ## lint, then run all tests and doctests
+	$(PY) -m pytest $(PYTEST_ARGS)
+
+.PHONY: test-fast
+test-fast: venv ## run the tests that are not marked slow
+	$(PY) -m pytest -m 'not slow' $(PYTEST_ARGS)
+
+# Old packages next to new ones they did not know: what these deprecate is no error here.
+.PHONY: test-lowest
+test-lowest: venv ## run the tests with the oldest allowed direct dependencies, in .venv-lowest
+	$(VENV)/bin/uv venv --quiet --clear --no-python-downloads --python $(PY) $(LOWEST)
+	$(VENV)/bin/uv pip install --quiet --python $(LOWEST)/bin/python --resolution lowest-direct --editable '.[dev]'
+	$(LOWEST)/bin/python -m pytest -W default::DeprecationWarning $(PYTEST_ARGS)
+
+.PHONY: lint
+lint: venv ## check the style, the format and the types
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy
+
+.PHONY: format
+format: venv ## format the code and mend what ruff can mend
+	$(PY) -m ruff check --fix .
+	$(PY) -m ruff format .
+
+.PHONY: lock
+lock: venv ## write requirements.lock anew from pyproject.toml
+	$(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --all-extras --generate-hashes \
+	    --no-header --no-annotate --no-emit-index-url $(LOCK_ARGS) --output-file requirements.lock pyproject.toml
+
+.PHONY: clean
+clean: ## remove all that was made, .venv too
+	rm -rf $(VENV) $(LOWEST) .mypy_cache .pytest_cache .ruff_cache .hypothesis lib/*.egg-info
+	find lib tests tools -name __pycache__ -prune -exec rm -rf {} +

@@ -1,0 +1,39 @@
+"""Rank-based routing of jobs to parallel queues in heavy traffic, and its diffusion limit.
+
+Executable companion to Banerjee, Budhiraja and Estevez, "Load Balancing in Parallel Queues and
+Rank-Based Diffusions". Start with `System` and `System.limit`; `analytic` has a function for each
+formula, `exact` laws at finite n, `queues` and `diffusion` simulate.
+"""
+
+from .checks import UnstableError
+from .model import CollapsedLimit, Limit, System
+from .policies import (
+    Policy,
+    jsq,
+    marginal_power_of_d,
+    mjsq,
+    msblb,
+    power_of_d,
+    random_routing,
+)
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "CollapsedLimit",
+    "Limit",
+    "Policy",
+    "System",
+    "UnstableError",
+    "analytic",
+    "diffusion",
+    "estimate",
+    "exact",
+    "jsq",
+    "marginal_power_of_d",
+    "mjsq",
+    "msblb",
+    "power_of_d",
+    "queues",
+    "random_routing",
+]

@@ -1,0 +1,257 @@
+"""Event loops: every arrival and departure of the n-th system, one uniformized step each.
+
+A step is one event of a Poisson process whose rate is that of all arrivals and all services
+together; a service at an empty queue changes nothing. Between two sampling times the number of
+steps is Poisson, so no clock is kept and none can drift. A step needs one draw of 64 random bits:
+32 choose the queue, 32 choose up or down. Both choices are exact: the rare draw that falls on the
+edge of an interval is refined by another one.
+
+Two loops, because two things can be cheap. `thin_kernel` ranks only at the few ranked arrivals and
+keeps labelled queues in any order. `sorted_kernel`, for policies that rank every job, keeps the
+lengths sorted: an arrival moves the last, a departure the first of the tied queues, and both places
+are known from the counts of queues of at most each length, so a step costs O(1) at any K.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._jit import inlined, kernel
+from ._random import advance
+from .model import System
+
+
+class Rates(NamedTuple):
+    """What the kernels need to know of a system: rates per unit time, and the law of the rank."""
+
+    service: float  # of each server: n
+    uniform: float  # uniform arrivals at each queue
+    ranked: float  # all ranked arrivals together
+    rank_cdf: NDArray[np.float64]  # (K,): probability of a rank up to k
+
+
+def rates_of(system: System) -> Rates:
+    """Return the rates of a system."""
+    cdf = np.cumsum(system.rank_probabilities)
+    cdf /= cdf[-1]
+    return Rates(float(system.n), system.uniform_rate / system.K, system.ranked_rate, cdf)
+
+
+@inlined
+def choose_rank(rank_cdf, rng):
+    """Return the index of a rank drawn from its law."""
+    if rank_cdf[0] == 1.0:
+        return 0
+    uniform = rng.random()
+    rank = 0
+    while uniform >= rank_cdf[rank]:
+        rank += 1
+    return rank
+
+
+@inlined
+def sort_order(lengths, order):
+    """Sort the permutation `order` by length; it is nearly sorted from the last time."""
+    for i in range(1, lengths.size):
+        queue = order[i]
+        j = i - 1
+        while j >= 0 and lengths[order[j]] > lengths[queue]:
+            order[j + 1] = order[j]
+            j -= 1
+        order[j + 1] = queue
+
+
+@inlined
+def shortest_queue(lengths, rng):
+    """Return a uniformly chosen one of the shortest queues."""
+    shortest, ties = 0, 1
+    for i in range(1, lengths.size):
+        if lengths[i] < lengths[shortest]:
+            shortest, ties = i, 1
+        elif lengths[i] == lengths[shortest]:
+            ties += 1
+    if ties > 1:
+        skip = int(rng.random() * ties)
+        for i in range(lengths.size):
+            if lengths[i] == lengths[shortest]:
+                if skip == 0:
+                    return i
+                skip -= 1
+    return shortest
+
+
+@inlined
+def ranked_queue(lengths, order, rank_cdf, rng):
+    """Return the queue that a ranked job joins, ties broken uniformly."""
+    rank = choose_rank(rank_cdf, rng)
+    if rank == 0:
+        return shortest_queue(lengths, rng)
+    sort_order(lengths, order)
+    length = lengths[order[rank]]
+    first = rank
+    while first > 0 and lengths[order[first - 1]] == length:
+        first -= 1
+    last = rank
+    while last + 1 < lengths.size and lengths[order[last + 1]] == length:
+        last += 1
+    return order[first + int(rng.random() * (last - first + 1))]
+
+
+@inlined
+def up_threshold(probability):
+    """Return a probability as the whole and the fractional part of 2³² times it."""
+    scaled = probability * 4294967296.0
+    whole = math.floor(scaled)
+    return np.uint64(whole), scaled - whole
+
+
+@kernel
+def thin_kernel(lengths, durations, out, rates, rng, state):
+    """Advance labelled lengths (K,) over each duration; out[j] gets the lengths at its end."""
+    K = lengths.size
+    queues = np.uint64(K)
+    rejected = np.uint64(4294967296 % K)
+    low_bits = np.uint64(0xFFFFFFFF)
+    half = np.uint64(32)
+    order = np.arange(K)
+    total_rate = K * (rates.service + rates.uniform) + rates.ranked
+    # The number of steps before a ranked one is the whole part of an exponential of this rate.
+    ranked_hazard = -math.log1p(-rates.ranked / total_rate)
+    up, up_fraction = up_threshold(rates.uniform / (rates.uniform + rates.service))
+    s0, s1, s2, s3 = state[0], state[1], state[2], state[3]
+    for j in range(durations.size):
+        left = rng.poisson(total_rate * durations[j])
+        while left > 0:
+            before_ranked = rng.standard_exponential() / ranked_hazard
+            run = left if before_ranked >= left else int(before_ranked)
+            for _ in range(run):
+                bits, s0, s1, s2, s3 = advance(s0, s1, s2, s3)
+                product = (bits >> half) * queues
+                while product & low_bits < rejected:
+                    bits, s0, s1, s2, s3 = advance(s0, s1, s2, s3)
+                    product = (bits >> half) * queues
+                i = product >> half
+                low = bits & low_bits
+                is_up = low < up
+                if low == up:
+                    is_up = rng.random() < up_fraction
+                length = lengths[i]
+                lengths[i] = length + 1 if is_up else max(length - 1, 0)
+            left -= run
+            if left > 0:
+                lengths[ranked_queue(lengths, order, rates.rank_cdf, rng)] += 1
+                left -= 1
+        out[j] = lengths
+    state[0], state[1], state[2], state[3] = s0, s1, s2, s3
+
+
+@kernel
+def idle_kernel(lengths, durations, out, idle_out, rates, rng):
+    """As `thin_kernel` for any policy, with a clock: idle_out[j] gets each server's idle time so far.
+
+    Holding times are drawn, so the idle times have their exact joint law with the lengths.
+    """
+    K = lengths.size
+    order = np.arange(K)
+    idle = np.zeros(K)
+    empty_since = np.zeros(K)
+    uniform_total = K * rates.uniform
+    service_total = K * rates.service
+    total_rate = uniform_total + service_total + rates.ranked
+    for j in range(durations.size):
+        empty_since[:] = 0.0
+        clock = rng.standard_exponential() / total_rate
+        while clock < durations[j]:
+            kind = rng.random() * total_rate
+            if kind < service_total:
+                i = int(rng.random() * K)
+                if lengths[i] > 0:
+                    lengths[i] -= 1
+                    empty_since[i] = clock
+            else:
+                if kind < service_total + uniform_total:
+                    i = int(rng.random() * K)
+                else:
+                    i = ranked_queue(lengths, order, rates.rank_cdf, rng)
+                if lengths[i] == 0:
+                    idle[i] += clock - empty_since[i]
+                lengths[i] += 1
+            clock += rng.standard_exponential() / total_rate
+        for i in range(K):
+            if lengths[i] == 0:
+                idle[i] += durations[j] - empty_since[i]
+        out[j] = lengths
+        idle_out[j] = idle
+
+
+@inlined
+def counts_up_to(ascending, capacity):
+    """Return at_most, shape (capacity,): the number of queues of each length or shorter."""
+    at_most = np.zeros(capacity, dtype=np.int64)
+    for length in ascending:
+        at_most[length] += 1
+    for length in range(1, capacity):
+        at_most[length] += at_most[length - 1]
+    return at_most
+
+
+@kernel
+def sorted_kernel(lengths, durations, out, rates, labelled, rng, state):
+    """As `thin_kernel` for policies that rank every job; unless `labelled`, out is ascending."""
+    K = lengths.size
+    queues = np.uint64(K)
+    rejected = np.uint64(4294967296 % K)
+    low_bits = np.uint64(0xFFFFFFFF)
+    half = np.uint64(32)
+    labels = np.argsort(lengths)
+    ascending = lengths[labels]
+    capacity = 2 * ascending[-1] + 64
+    at_most = counts_up_to(ascending, capacity)
+    total_rate = K * rates.service + rates.ranked
+    up, up_fraction = up_threshold(rates.ranked / total_rate)
+    always_shortest = rates.rank_cdf[0] == 1.0
+    s0, s1, s2, s3 = state[0], state[1], state[2], state[3]
+    for j in range(durations.size):
+        for _ in range(rng.poisson(total_rate * durations[j])):
+            bits, s0, s1, s2, s3 = advance(s0, s1, s2, s3)
+            low = bits & low_bits
+            is_up = low < up
+            if low == up:
+                is_up = rng.random() < up_fraction
+            if is_up:
+                rank = 0 if always_shortest else choose_rank(rates.rank_cdf, rng)
+                length = ascending[rank]
+                last = at_most[length] - 1
+                if labelled:
+                    first = at_most[length - 1] if length > 0 else 0
+                    chosen = first + int(rng.random() * (last - first + 1))
+                    labels[chosen], labels[last] = labels[last], labels[chosen]
+                ascending[last] = length + 1
+                at_most[length] = last
+                if length + 2 >= capacity:
+                    capacity *= 2
+                    at_most = counts_up_to(ascending, capacity)
+            else:
+                product = (bits >> half) * queues
+                while product & low_bits < rejected:
+                    bits, s0, s1, s2, s3 = advance(s0, s1, s2, s3)
+                    product = (bits >> half) * queues
+                served = product >> half
+                length = ascending[served]
+                if length > 0:
+                    first = at_most[length - 1]
+                    if labelled:
+                        labels[served], labels[first] = labels[first], labels[served]
+                    ascending[first] = length - 1
+                    at_most[length - 1] = first + 1
+        if labelled:
+            for k in range(K):
+                out[j, labels[k]] = ascending[k]
+        else:
+            out[j] = ascending
+    lengths[:] = out[durations.size - 1]
+    state[0], state[1], state[2], state[3] = s0, s1, s2, s3

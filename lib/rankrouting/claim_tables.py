@@ -1,0 +1,57 @@
+"""Claims as data frames and as tables for a page. Chapters: all, through `claims`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from . import chapters
+from .results import Table, mathematics
+
+if TYPE_CHECKING:
+    from .claims import Claim
+
+
+def claims_frame(claims: Iterable[Claim]) -> pd.DataFrame:
+    """Return claims as a data frame, one row each."""
+    return pd.DataFrame([asdict(one) for one in claims])
+
+
+def claims_table(claims: Iterable[Claim], *, caption: str, chapter_links: bool = False) -> Table:
+    """Return claims as a table for the page; names link to theorems, and to chapters if asked."""
+    columns = ["claim", "formula", "predicted", "measured ± s.e.", "allowance", "z", "resolution", "verdict"]
+    labels = chapters.theorem_labels()
+    return Table(columns, [_row(one, labels, chapter_links) for one in claims], caption)
+
+
+def _row(claim: Claim, labels: dict[str, str], chapter_links: bool) -> list[str]:
+    where = f'<a href="{claim.chapter}.html">{claim.chapter}</a>: ' if chapter_links else ""
+    theorem = ""
+    if claim.theorem:
+        home = labels.get(claim.theorem)
+        link = f'<a href="{home}.html#{claim.theorem}">{claim.theorem}</a>' if home else claim.theorem
+        theorem = f" ({link})"
+    colour = "rr-holds" if claim.holds else "rr-fails"
+    allowance = "–"
+    if claim.allowance:
+        allowance = f'{claim.allowance:.2g} <span class="rr-reason">{mathematics(claim.reason)}</span>'
+    of = f" (worst of {claim.components})" if claim.components > 1 else ""
+    error = f" ± {claim.standard_error:.2g}" if claim.standard_error > 0 else ""
+    return [
+        f'<code id="{claim.id}">{claim.id}</code><br>{where}{mathematics(claim.statement)}{theorem}',
+        mathematics(f"${claim.formula}$") if claim.formula else "",
+        _number(claim.predicted, {"above": "&gt; ", "below": "&lt; "}.get(claim.kind, "")),
+        f"{_number(claim.measured)}{error}{of}",
+        allowance,
+        _number(claim.z, form=".2f"),
+        "–" if not math.isfinite(claim.resolution) else f"{100 * claim.resolution:.2g} %",
+        f'<strong class="{colour}">{claim.verdict}</strong>',
+    ]
+
+
+def _number(value: float, sign: str = "", form: str = ".5g") -> str:
+    return "–" if math.isnan(value) else f"{sign}{value:{form}}".replace("-", "−")

@@ -1,0 +1,254 @@
+"""Simulation of the heavy-traffic limit: the reflected rank-based diffusion.
+
+Within a step the drifts are those of the ranks at its start. What is left is a reflected Brownian
+motion with a fixed drift, which the scheme "reflected" moves exactly, so that only the change of
+ranks within a step makes an error, of order h. The scheme "projected" does what the textbook warns
+against: it sets negative coordinates to 0 at the ends of steps and is wrong by order √h. Chapters:
+heavy_traffic, overload, diffusion.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import ArrayLike
+
+from . import _jit, analytic, checks
+from .model import CollapsedLimit, Limit
+from .paths import Paths
+from .ranks import ranked
+from .replications import Estimate, Seed, mean_of, replicate_streams
+
+SCHEMES = ("reflected", "projected")
+
+# numpy's standard_exponential cannot exceed 7.7 − log(2⁻⁵³) = 44.4.
+_LARGEST_EXPONENTIAL = 45.0
+
+
+def simulate_paths(
+    limit: Limit | CollapsedLimit,
+    times: ArrayLike,
+    x0: ArrayLike | str,
+    replications: int,
+    step: float,
+    seed: Seed,
+    *,
+    scheme: str = "reflected",
+    local_times: bool = False,
+    threads: int | None = None,
+    progress: bool | None = None,
+) -> Paths:
+    """Simulate dX_i = δ_rank(i) dt + √variance dB_i + dL_i from time 0 and read it at `times`.
+
+    Parameters
+    ----------
+    limit : Limit or CollapsedLimit
+        What to simulate. Stability is not needed. A `CollapsedLimit` is moved as its total W: all
+        coordinates are W/K from time 0 on, and each has the local time L_W/K.
+    times : array of T floats
+        Sampling times, nonnegative and increasing.
+    x0 : float, array of shape (K,) or (replications, K), or "stationary"
+        The start, in limit units. "stationary" draws it from the stationary law, whose ranks are
+        then given to the coordinates at random.
+    replications : int
+        Number of independent paths.
+    step : float
+        The largest step: the time between two sampling times is divided into the fewest equal
+        steps that are not longer.
+    seed : int or SeedSequence
+        Path i depends on the seed and on i only: not on `threads`, not on `replications`.
+    scheme : {"reflected", "projected"}
+        "reflected": exact for fixed drifts, bias of order `step`. "projected": x ← max(0, x + Z),
+        bias of order √step; kept to be shown.
+    local_times : bool
+        Whether to return the local times L as the record's `regulator`.
+    threads, progress : optional
+        As in `replications.replicate`.
+
+    Returns
+    -------
+    Paths
+        `positions` of shape (replications, T, K), by coordinate, not sorted, in limit units; the
+        record can be given to numpy as that array.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+    UnstableError
+        If `x0` is "stationary" and there is no stationary law.
+
+    Notes
+    -----
+    "reflected" draws the increment Z over the step, then the minimum m of the Brownian path given
+    Z by inversion, m = (Z − √(Z² + 2·variance·h·E))/2 with E ~ Exp(1), and adds the push
+    max(0, −(x + m)). See S. Asmussen, P. Glynn and J. Pitman, Ann. Appl. Probab. 5 (1995).
+
+    Examples
+    --------
+    >>> from rankrouting import System, mjsq
+    >>> limit = System(n=10_000, K=3, upsilon=1.0, policy=mjsq(c=2.0)).limit()
+    >>> paths = simulate_paths(limit, [0.5, 1.0], x0=0.0, replications=4, step=0.01, seed=1)
+    >>> paths.shape
+    (4, 2, 3)
+    """
+    if not isinstance(limit, (Limit, CollapsedLimit)):
+        raise ValueError(f"limit = {limit!r}: must be a Limit or a CollapsedLimit")
+    times = checks.sample_times(times)
+    replications = checks.whole("replications", replications)
+    step = checks.real("step", step, above=0)
+    scheme = checks.one_of("scheme", scheme, SCHEMES)
+    moved = limit if isinstance(limit, Limit) else Limit(1, [-limit.upsilon], limit.K * limit.variance)
+
+    lengths = np.diff(times, prepend=0.0)
+    # A ratio such as 0.3/0.1 is above 3 by rounding only.
+    steps = np.ceil(lengths / step * (1 - 1e-12)).astype(np.int64)
+    h = lengths / np.maximum(steps, 1)
+    drifts = np.outer(h, moved.drifts)
+    variances = h * moved.variance
+
+    start = _start(moved, limit.K, x0, replications)
+    positions = np.empty((replications, times.size, moved.K))
+    regulator = np.empty(positions.shape if local_times else (replications, 0, moved.K))
+
+    def one(rng: Generator, i: int) -> None:
+        x = start[i] if isinstance(start, np.ndarray) else rng.permuted(start.sample_ranked(1, rng)[0])
+        _paths_kernel(rng, x, steps, drifts, variances, scheme == "projected", positions[i], regulator[i])
+
+    replicate_streams(one, replications, seed, threads=threads, progress=progress)
+    if isinstance(limit, CollapsedLimit):
+        positions = np.repeat(positions / limit.K, limit.K, axis=2)
+        regulator = np.repeat(regulator / limit.K, limit.K, axis=2)
+    return Paths(times, positions, regulator if local_times else None)
+
+
+def stationary_means(
+    limit: Limit | CollapsedLimit,
+    horizon: float,
+    warmup: float,
+    replications: int,
+    step: float,
+    seed: Seed,
+    *,
+    scheme: str = "reflected",
+    samples: int = 1000,
+    threads: int | None = None,
+    progress: bool | None = None,
+) -> Estimate:
+    """Estimate the stationary mean of each rank under a scheme, by time averages.
+
+    Parameters
+    ----------
+    limit : Limit or CollapsedLimit
+        What to simulate; it must be stable.
+    horizon : float
+        Length of the averaged part of each path.
+    warmup : float
+        Time before it. Paths start from the limit's own law, so that the warm-up has only the
+        scheme's bias to build up; a few relaxation times are enough.
+    replications, step, seed, scheme, threads, progress
+        As in `simulate_paths`; at least two replications.
+    samples : int
+        Number of equally spaced times at which the averaged part is read.
+
+    Returns
+    -------
+    Estimate
+        Shape (K,): the mean of rank k at index k − 1, in limit units, with its standard error.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+    UnstableError
+        If there is no stationary law.
+
+    Examples
+    --------
+    >>> from rankrouting import Limit
+    >>> means = stationary_means(Limit(1, [-2.0]), 100, 5, replications=20, step=0.05, seed=1)
+    >>> bool(abs(means.z([0.5])) < 5)
+    True
+    """
+    horizon = checks.real("horizon", horizon, above=0)
+    warmup = checks.real("warmup", warmup, at_least=0)
+    replications = checks.whole("replications", replications, at_least=2)
+    times = warmup + horizon * np.arange(1, checks.whole("samples", samples) + 1) / samples
+    paths = simulate_paths(
+        limit,
+        times,
+        "stationary",
+        replications,
+        step,
+        seed,
+        scheme=scheme,
+        threads=threads,
+        progress=progress,
+    )
+    return mean_of(ranked(paths.positions).mean(axis=1))
+
+
+def _start(moved: Limit, K: int, x0: ArrayLike | str, replications: int) -> Any:
+    """Return an array (replications, moved.K), or the law from which a start is drawn."""
+    if isinstance(x0, str):
+        checks.one_of("x0", x0, ("stationary",))
+        return analytic.gap_law(moved)
+    start = checks.starting_points(x0, replications, K)
+    return start if moved.K == K else start.sum(axis=1, keepdims=True)
+
+
+@_jit.kernel
+def _paths_kernel(rng, x0, steps, drifts, variances, projected, positions, regulator):  # type: ignore[no-untyped-def]
+    """Move one path from x0. Coordinates are kept in the order of their values, label by label."""
+    K = x0.size
+    # Equal coordinates get their ranks at random: shuffle, then sort stably.
+    label = np.arange(K)
+    for k in range(K - 1, 0, -1):
+        j = rng.integers(0, k + 1)
+        label[k], label[j] = label[j], label[k]
+    value = np.empty(K)
+    for k in range(K):
+        _insert(value, label, k, x0[label[k]], label[k])
+
+    local_time = np.zeros(K)
+    for t in range(steps.size):
+        deviation = math.sqrt(variances[t])
+        drift = drifts[t]
+        # The minimum is below 0 if and only if 2xy < variance·h·E.
+        reach = 0.5 * variances[t] * _LARGEST_EXPONENTIAL
+        for _ in range(steps[t]):
+            for k in range(K):
+                x = value[k]
+                z = drift[k] + deviation * rng.standard_normal()
+                y = x + z
+                if projected:
+                    if y < 0.0:
+                        local_time[label[k]] -= y
+                        y = 0.0
+                elif x * y < reach:
+                    root = math.sqrt(z * z + 2.0 * variances[t] * rng.standard_exponential())
+                    push = 0.5 * (root - z) - x
+                    if push > 0.0:
+                        local_time[label[k]] += push
+                        # y + push, without the rounding that could make it negative.
+                        y = 0.5 * (root + z)
+                # Ranks k + 1, … are not moved yet: each still finds the drift of its old rank.
+                _insert(value, label, k, y, label[k])
+        for k in range(K):
+            positions[t, label[k]] = value[k]
+            if regulator.shape[0] > 0:
+                regulator[t, label[k]] = local_time[label[k]]
+
+
+@_jit.inlined
+def _insert(value, label, k, y, i):  # type: ignore[no-untyped-def]
+    """Insert y with label i among the first k entries, which are in order, after its equals."""
+    while k > 0 and value[k - 1] > y:
+        value[k] = value[k - 1]
+        label[k] = label[k - 1]
+        k -= 1
+    value[k] = y
+    label[k] = i

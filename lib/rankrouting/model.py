@@ -1,0 +1,199 @@
+"""The n-th system and its heavy-traffic limit: parameters, validated once and then trusted.
+
+`System` is what runs, `System.limit()` what it looks like after dividing queue lengths by √n. Time
+is the same in both. Lengths in *limit units* are jobs divided by √n. Chapters: model, heavy_traffic.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from . import checks
+from .policies import Policy
+
+
+@dataclass(frozen=True)
+class System:
+    """K parallel queues with Exp(n) services and Poisson arrivals of total rate nK − υ√n.
+
+    Parameters
+    ----------
+    n : int
+        Service rate of each server, at least 1.
+    K : int
+        Number of queues, at least 1.
+    upsilon : float
+        Slack: υ > 0 is stable, υ < 0 overloaded.
+    policy : Policy
+        How jobs are routed, for instance ``mjsq(c=2.0)``.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range, if the policy does not fit K, or if the stream of jobs that
+        are not ranked would have no positive rate: nK > (υ + c)√n is needed.
+
+    Examples
+    --------
+    >>> from rankrouting import mjsq
+    >>> system = System(n=10_000, K=10, upsilon=1.0, policy=mjsq(c=2.0))
+    >>> system.arrival_rate, system.ranked_rate
+    (99900.0, 200.0)
+    >>> system.limit().drifts[:2]
+    array([ 1.7, -0.3])
+    """
+
+    n: int
+    K: int
+    upsilon: float
+    policy: Policy
+
+    def __post_init__(self) -> None:
+        """Validate, and store each field in its own type."""
+        set_field = object.__setattr__
+        set_field(self, "n", checks.whole("n", self.n))
+        set_field(self, "K", checks.whole("K", self.K))
+        set_field(self, "upsilon", checks.real("upsilon", self.upsilon))
+        if not isinstance(self.policy, Policy):
+            raise ValueError(f"policy = {self.policy!r}: must be a Policy, for instance mjsq(c=2.0)")
+        _ = self.rank_probabilities
+        taken = self.upsilon + (self.policy.c or 0.0)
+        if not self.n * self.K > taken * self.sqrt_n:
+            name = "upsilon" if not self.policy.c else "upsilon + c"
+            raise ValueError(
+                f"{name} = {taken:g}: must be below K√n = {self.K * self.sqrt_n:g},"
+                " or no jobs are left for the uniform stream"
+            )
+
+    @property
+    def sqrt_n(self) -> float:
+        """√n, the number of jobs in one limit unit of length."""
+        return math.sqrt(self.n)
+
+    @property
+    def rank_probabilities(self) -> NDArray[np.float64]:
+        """p, shape (K,): where a ranked job goes, the shortest queue first."""
+        return self.policy.rank_law.probabilities(self.K)
+
+    @property
+    def arrival_rate(self) -> float:
+        """λ_n = nK − υ√n, jobs per unit time in all."""
+        return self.n * self.K - self.upsilon * self.sqrt_n
+
+    @property
+    def load(self) -> float:
+        """Arrival rate over service capacity, λ_n/(nK)."""
+        return self.arrival_rate / (self.n * self.K)
+
+    @property
+    def ranked_rate(self) -> float:
+        """Jobs per unit time that are routed by rank: c√n, or all of them."""
+        return self.arrival_rate if self.policy.c is None else self.policy.c * self.sqrt_n
+
+    @property
+    def uniform_rate(self) -> float:
+        """Jobs per unit time sent to a uniformly chosen queue."""
+        return self.arrival_rate - self.ranked_rate
+
+    @property
+    def rank_arrival_rates(self) -> NDArray[np.float64]:
+        """λ_1, …, λ_K, shape (K,): the arrival rate at the queue of each rank."""
+        return self.ranked_rate * self.rank_probabilities + self.uniform_rate / self.K
+
+    def limit(self) -> Limit | CollapsedLimit:
+        """Return the heavy-traffic limit of Q/√n.
+
+        A `Limit` in which every coordinate keeps its own noise, or, when every job is ranked and
+        that matters (JSQ, JSQ(d) with d ≥ 2), a `CollapsedLimit` in which all coordinates are equal.
+        """
+        c, p = self.policy.c, self.rank_probabilities
+        if c is None:
+            if not np.allclose(p, 1 / self.K, rtol=1e-12):
+                return CollapsedLimit(self.K, self.upsilon)
+            c = 0.0
+        return Limit(self.K, c * p - (self.upsilon + c) / self.K)
+
+
+@dataclass(frozen=True, eq=False)
+class Limit:
+    """The reflected rank-based diffusion dX_i = δ_rank(i) dt + √variance dB_i + dL_i on [0, ∞)^K.
+
+    Parameters
+    ----------
+    K : int
+        Number of coordinates.
+    drifts : array of shape (K,)
+        δ_1, …, δ_K: the drift of the lowest coordinate first. For a system: δ_k = c·p_k − (υ+c)/K.
+    variance : float, default 2
+        Variance of each coordinate per unit time; 2 with Poisson arrivals and exponential services.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range or `drifts` does not have length K.
+    """
+
+    K: int
+    drifts: NDArray[np.float64]
+    variance: float = 2.0
+
+    def __init__(self, K: int, drifts: ArrayLike, variance: float = 2.0) -> None:
+        set_field = object.__setattr__
+        set_field(self, "K", checks.whole("K", K))
+        array = np.array(checks.finite_array("drifts", drifts))
+        if array.shape != (self.K,):
+            raise ValueError(f"drifts of shape {array.shape}: must have one drift for each of K = {self.K} ranks")
+        array.setflags(write=False)
+        set_field(self, "drifts", array)
+        set_field(self, "variance", checks.real("variance", variance, above=0))
+
+    @property
+    def upsilon(self) -> float:
+        """υ = −Σδ_k, minus the drift of the total away from the boundary."""
+        return -float(self.drifts.sum())
+
+    def __eq__(self, other: object) -> bool:
+        """Limits are equal when all their parameters are."""
+        if not isinstance(other, Limit):
+            return NotImplemented
+        return self._key == other._key
+
+    def __hash__(self) -> int:
+        """Hash by the parameters."""
+        return hash(self._key)
+
+    @property
+    def _key(self) -> tuple[int, tuple[float, ...], float]:
+        return self.K, tuple(map(float, self.drifts)), self.variance
+
+
+@dataclass(frozen=True)
+class CollapsedLimit:
+    """State-space collapse: every coordinate equals W/K with W a one-dimensional reflected BM.
+
+    W has drift −υ and variance K·variance per unit time. This is the limit under JSQ and JSQ(d).
+
+    Parameters
+    ----------
+    K : int
+        Number of coordinates.
+    upsilon : float
+        Minus the drift of the total.
+    variance : float, default 2
+        Variance that each queue contributes per unit time.
+    """
+
+    K: int
+    upsilon: float
+    variance: float = 2.0
+
+    def __post_init__(self) -> None:
+        """Validate, and store each field in its own type."""
+        set_field = object.__setattr__
+        set_field(self, "K", checks.whole("K", self.K))
+        set_field(self, "upsilon", checks.real("upsilon", self.upsilon))
+        set_field(self, "variance", checks.real("variance", self.variance, above=0))

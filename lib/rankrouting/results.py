@@ -1,0 +1,255 @@
+"""Where the numbers of a chapter go, and how a page offers them.
+
+Every chapter makes one `Results` and saves the numbers behind each figure through it. Files are
+written whole or not at all. Chapters: all.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import html
+import os
+import re
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from . import repository
+
+_NAME = re.compile(r"[a-z0-9]+([-_][a-z0-9]+)*")
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Yield a path beside `path` to write to; it replaces `path` unless an exception is raised."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    os.close(handle)
+    beside = Path(name)
+    try:
+        yield beside
+        umask = os.umask(0)
+        os.umask(umask)
+        beside.chmod(0o666 & ~umask)
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def mathematics(text: str) -> str:
+    """Return text as HTML in which ``$…$`` is set as mathematics."""
+    pieces = text.split("$")
+    if len(pieces) % 2 == 0:
+        raise ValueError(f"{text!r}: a $ is not closed")
+    for i in range(1, len(pieces), 2):
+        pieces[i] = rf"\({pieces[i]}\)"
+    spans = ("{}", '<span class="math tex2jax_process">{}</span>')
+    return "".join(spans[i % 2].format(html.escape(piece)) for i, piece in enumerate(pieces))
+
+
+@dataclass(frozen=True)
+class Download:
+    """A file of this chapter's results; in a page, a line with a link to it."""
+
+    chapter: str
+    path: Path
+    label: str
+
+    @property
+    def href(self) -> str:
+        """The address seen from the chapter's page: a build copies results to ``results/``."""
+        return f"../results/{self.chapter}/{self.path.name}"
+
+    def link(self) -> str:
+        """Return the link as HTML."""
+        return f'<a href="{html.escape(self.href)}" download>{html.escape(self.label)}</a>'
+
+    def __repr__(self) -> str:
+        """Name the file, for a terminal."""
+        return f"{self.label}: {self.chapter}/{self.path.name}"
+
+    def _repr_html_(self) -> str:
+        return f'<p class="rr-download">Download: {self.link()}</p>'
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A sentence with numbers of this run, shown as Markdown."""
+
+    text: str
+
+    def __repr__(self) -> str:
+        """Return the text, for a terminal."""
+        return self.text
+
+    def _repr_markdown_(self) -> str:
+        return self.text
+
+
+def say(text: str) -> Sentence:
+    """Return a sentence for the page, in MyST Markdown: an f-string with numbers that this run computed.
+
+    Examples
+    --------
+    >>> say(f"The factor is {2:.2f}.")
+    The factor is 2.00.
+    """
+    return Sentence(text)
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table for the page that scrolls sideways on a phone.
+
+    Attributes
+    ----------
+    columns : list of str
+        Headings; ``$…$`` is mathematics.
+    rows : list of lists of str
+        Cells as HTML.
+    caption : str
+        What the table shows.
+    """
+
+    columns: list[str]
+    rows: list[list[str]]
+    caption: str = ""
+
+    def __repr__(self) -> str:
+        """Return a short description, for a terminal."""
+        return f"table of {len(self.rows)} rows: {', '.join(self.columns)}"
+
+    def _repr_html_(self) -> str:
+        head = "".join(f'<th scope="col">{mathematics(column)}</th>' for column in self.columns)
+        body = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in self.rows)
+        caption = f"<caption>{mathematics(self.caption)}</caption>" if self.caption else ""
+        # A box that scrolls must be reachable by keyboard.
+        label = html.escape(re.sub(r"[$\\]", "", self.caption) or "table", quote=True)
+        return (
+            f'<div class="rr-table" tabindex="0" role="region" aria-label="{label}">'
+            f'<table class="table">{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+        )
+
+
+class Results:
+    """The folder of a chapter's numbers.
+
+    Parameters
+    ----------
+    chapter : str
+        Name of the chapter, as in ``book/<chapter>.ipynb``.
+
+    Raises
+    ------
+    ValueError
+        If the name is not of lower-case letters, digits, - and _.
+    """
+
+    def __init__(self, chapter: str) -> None:
+        self.chapter = _checked_name(chapter)
+        self._saved: dict[str, Download] = {}
+
+    @property
+    def folder(self) -> Path:
+        """Where the files are, made when something is saved."""
+        return repository.results_folder() / self.chapter
+
+    def save_csv(self, name: str, table: pd.DataFrame | Mapping[str, Any]) -> Download:
+        """Save the numbers behind a figure and return a line with a link to them.
+
+        Parameters
+        ----------
+        name : str
+            Name of the file without ``.csv``; lower-case letters, digits, - and _.
+        table : DataFrame or mapping of column to values
+            The numbers; columns of a mapping have one length or are single numbers. Units belong in
+            the column names.
+        """
+        frame = table if isinstance(table, pd.DataFrame) else pd.DataFrame(_columns(table))
+        path = self.folder / f"{_checked_name(name)}.csv"
+        with replacing(path) as beside:
+            # An index without a name is row numbers only.
+            frame.to_csv(beside, index=any(n is not None for n in frame.index.names), encoding="utf-8")
+        return self.offer(path, f"{path.name}")
+
+    def offer(self, path: Path, label: str) -> Download:
+        """Return a link to a file that is already in the folder, and list it in `downloads`."""
+        self._saved[path.name] = Download(self.chapter, path, label)
+        return self._saved[path.name]
+
+    def table(self, name: str, frame: pd.DataFrame, *, caption: str, formats: Mapping[str, str] | None = None) -> Table:
+        """Save a table as CSV and return it for the page.
+
+        Parameters
+        ----------
+        name : str
+            Name of the CSV file.
+        frame : DataFrame
+            What to show; its index is not shown.
+        caption : str
+            What the table shows, with parameters and replications; ``$…$`` is mathematics.
+        formats : mapping, optional
+            Format of each column, as in ``{"mean": ".3f"}``; else four significant digits.
+        """
+        self.save_csv(name, frame)
+        formats = formats or {}
+        columns = [str(column) for column in frame.columns]
+        rows = [
+            [_cell(value, formats.get(column)) for column, value in zip(columns, row, strict=True)]
+            for row in frame.itertuples(index=False)
+        ]
+        return Table(columns, rows, caption)
+
+    def downloads(self) -> Downloads:
+        """Return links to all that was saved and to the executed notebook, for the end of a chapter."""
+        return Downloads(self.chapter, tuple(self._saved.values()))
+
+
+@dataclass(frozen=True)
+class Downloads:
+    """All files of a chapter; in a page, a list of links."""
+
+    chapter: str
+    files: tuple[Download, ...]
+
+    def __repr__(self) -> str:
+        """List the files, for a terminal."""
+        return "\n".join(map(repr, self.files))
+
+    def _repr_html_(self) -> str:
+        # The source of a page of a built book is the executed notebook.
+        source = f"../_sources/book/{self.chapter}.ipynb"
+        notebook = f'<a href="{source}" download>this page as an executed notebook</a>'
+        items = "".join(f"<li>{link}</li>" for link in [notebook, *(one.link() for one in self.files)])
+        return f'<div class="rr-download"><p>Downloads:</p><ul>{items}</ul></div>'
+
+
+def _checked_name(name: str) -> str:
+    if not _NAME.fullmatch(name):
+        raise ValueError(f"name {name!r}: must be of lower-case letters, digits, - and _")
+    return name
+
+
+def _columns(table: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the columns as one-dimensional arrays of one length, single values repeated."""
+    arrays = {str(name): np.asarray(values) for name, values in table.items()}
+    lengths = {array.size for array in arrays.values() if array.ndim}
+    if any(array.ndim > 1 for array in arrays.values()) or len(lengths) > 1:
+        shapes = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
+        raise ValueError(f"columns of shapes {shapes}: must be one-dimensional and of one length")
+    length = lengths.pop() if lengths else 1
+    return {name: array if array.ndim else np.repeat(array, length) for name, array in arrays.items()}
+
+
+def _cell(value: Any, form: str | None) -> str:
+    """Return a cell as HTML: a formatted number, or text with mathematics."""
+    if form is not None:
+        return mathematics(format(value, form))
+    if isinstance(value, (float, np.floating)):
+        return "–" if np.isnan(value) else f"{value:.4g}"
+    return mathematics(str(value))

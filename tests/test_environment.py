@@ -1,0 +1,114 @@
+"""The lists of dependencies agree: pyproject.toml, requirements.lock and environment.yml."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+from packaging.markers import Marker
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+
+# The names that differ on conda-forge.
+CONDA_NAMES = {"matplotlib": "matplotlib-base", "playwright": "playwright-python"}
+
+PYTHONS = ["3.11", "3.12", "3.13"]
+PLATFORMS = ["linux", "darwin"]
+
+
+def bounds(requirements: list[str]) -> dict[str, SpecifierSet]:
+    """Return the bounds by name."""
+    parsed = [Requirement(line) for line in requirements]
+    assert len({canonicalize_name(one.name) for one in parsed}) == len(parsed), "a name occurs twice"
+    return {canonicalize_name(one.name): one.specifier for one in parsed}
+
+
+def direct_dependencies() -> dict[str, SpecifierSet]:
+    return bounds(PROJECT["dependencies"] + PROJECT["optional-dependencies"]["dev"])
+
+
+def locked() -> list[tuple[str, str, Marker | None, list[str]]]:
+    """Return the name, version, marker and hashes of each pin of the lock."""
+    text = (ROOT / "requirements.lock").read_text("utf-8").replace("\\\n", " ")
+    pins = []
+    for line in text.splitlines():
+        pin, *hashes = re.split(r"\s+--hash=", line)
+        matched = re.fullmatch(r"([a-z0-9-]+)==([^ ;]+)(?: ; (.+))?", pin.strip())
+        assert matched, f"not a name and a version: {pin}"
+        name, version, marker = matched.groups()
+        pins.append((name, version, Marker(marker) if marker else None, [one.strip() for one in hashes]))
+    return pins
+
+
+def test_every_direct_dependency_has_a_lower_bound() -> None:
+    for name, specifiers in direct_dependencies().items():
+        assert any(one.operator == ">=" for one in specifiers), name
+
+
+def conda_entries() -> tuple[list[str], list[object]]:
+    """Return what conda installs, and what is said to pip."""
+    entries = yaml.safe_load((ROOT / "environment.yml").read_text("utf-8"))["dependencies"]
+    conda = [one for one in entries if isinstance(one, str)]
+    return conda, [one for one in entries if one not in conda]
+
+
+def test_conda_names_the_same_dependencies() -> None:
+    named = bounds([one for one in conda_entries()[0] if not one.startswith("python=")])
+    assert named.pop("pip") == SpecifierSet()
+    assert named == {CONDA_NAMES.get(name, name): one for name, one in direct_dependencies().items()}
+
+
+def test_conda_pins_one_python_and_installs_this_project() -> None:
+    conda, pip = conda_entries()
+    pythons = [one.removeprefix("python=") for one in conda if one.startswith("python=")]
+    assert len(pythons) == 1 and pythons[0] in PYTHONS
+    assert pip == [{"pip": ["--editable ."]}]
+
+
+def test_the_supported_pythons_are_those_tested() -> None:
+    supported = SpecifierSet(PROJECT["requires-python"])
+    assert [f"3.{minor}" for minor in range(20) if f"3.{minor}" in supported] == PYTHONS
+    prefix = "Programming Language :: Python :: "
+    assert [one.removeprefix(prefix) for one in PROJECT["classifiers"] if one.startswith(prefix)] == PYTHONS
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+@pytest.mark.parametrize("python", PYTHONS)
+def test_the_lock_pins_every_direct_dependency_once(python: str, platform: str) -> None:
+    here = {
+        "python_version": python,
+        "python_full_version": f"{python}.9",
+        "sys_platform": platform,
+        "platform_system": platform.capitalize(),
+        "platform_python_implementation": "CPython",
+        "implementation_name": "cpython",
+    }
+    versions: dict[str, list[str]] = {}
+    for name, version, marker, _ in locked():
+        if marker is None or marker.evaluate(here):
+            versions.setdefault(name, []).append(version)
+    assert {name: found for name, found in versions.items() if len(found) > 1} == {}
+    for name, specifiers in direct_dependencies().items():
+        assert name in versions, f"{name} is not locked"
+        assert specifiers.contains(versions[name][0]), f"{name} {versions[name][0]} is not {specifiers}"
+
+
+def test_the_lock_holds_names_versions_and_hashes_only() -> None:
+    text = (ROOT / "requirements.lock").read_text("utf-8")
+    assert not re.search(r"://|@|#|--(?!hash=)", text)
+    for name, _, _, hashes in locked():
+        assert hashes, f"no hash for {name}"
+        assert all(re.fullmatch(r"sha256:[0-9a-f]{64}", one) for one in hashes), name
+
+
+def test_the_version_to_cite_is_this_one() -> None:
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
+    assert citation["version"] == PROJECT["version"]
+    assert citation["license"] == PROJECT["license"]
