@@ -3,11 +3,17 @@
 #   PYTHON       the interpreter that .venv is made with: Python 3.11, 3.12 or 3.13
 #   INSTALLER    uv, or pip for a network where only pip is set up
 #   PYTEST_ARGS  more arguments for pytest, as in PYTEST_ARGS='-n 2 -k ranks'
+#   PROFILE      sizes that the book is built with: smoke, default or full
+#   JOBS         chapters executed at the same time; by default one for each processor
+#   PORT         where `make serve` shows the book
 #   LOCK_ARGS    more arguments for uv pip compile: --upgrade takes the newest of everything
 
 PYTHON ?= python3
 INSTALLER ?= uv
 PYTEST_ARGS ?=
+PROFILE ?= default
+JOBS ?=
+PORT ?= 8000
 LOCK_ARGS ?=
 
 SHELL := /bin/sh
@@ -33,6 +39,18 @@ help: ## list the targets
 .PHONY: venv
 venv: ## make or refresh .venv from the lock; does nothing when it fits
 	@tools/venv.sh '$(PYTHON)' '$(VENV)' '$(INSTALLER)'
+
+.PHONY: book
+book: venv ## execute what has changed and make the pages; prints the path of the first
+	@$(VENV)/bin/rankrouting book --profile '$(PROFILE)' $(if $(JOBS),--jobs '$(JOBS)')
+
+.PHONY: serve
+serve: book ## build the book and show it on this machine
+	cd '_build/$(PROFILE)/html' && '$(CURDIR)/$(PY)' -m http.server --bind 127.0.0.1 $(PORT)
+
+.PHONY: browser
+browser: book ## build the book and test its pages in Chromium
+	RANKROUTING_SITE='_build/$(PROFILE)/html' $(PY) -m pytest tests/browser $(PYTEST_ARGS)
 
 .PHONY: test
 test: lint ## lint, then run all tests and doctests
@@ -67,5 +85,5 @@ lock: venv ## write requirements.lock anew from pyproject.toml
 
 .PHONY: clean
 clean: ## remove all that was made, .venv too
-	rm -rf $(VENV) $(LOWEST) .mypy_cache .pytest_cache .ruff_cache .hypothesis lib/*.egg-info
-	find lib tests tools -name __pycache__ -prune -exec rm -rf {} +
+	rm -rf $(VENV) $(LOWEST) _build .mypy_cache .pytest_cache .ruff_cache .hypothesis lib/*.egg-info
+	find lib tests tools book -name __pycache__ -prune -exec rm -rf {} +

@@ -12,10 +12,9 @@ import pytest
 from helpers import assert_detects, assert_within
 from rankrouting import CollapsedLimit, Limit, System, UnstableError, analytic, diffusion, mjsq
 from rankrouting.estimate import convergence_order, extrapolate, ks_distance
-from rankrouting.paths import Paths
 from rankrouting.ranks import gaps
 from rankrouting.replications import Estimate, mean_of
-from scipy import stats
+from scipy import integrate, stats
 
 
 def mjsq_limit(K, upsilon, c):
@@ -24,9 +23,9 @@ def mjsq_limit(K, upsilon, c):
 
 def one_coordinate(drift, variance, time, x0, step, seed, scheme="reflected"):
     paths = diffusion.simulate_paths(
-        Limit(1, [drift], variance), [time], x0, 20_000, step, seed, scheme=scheme, local_times=True
+        Limit(1, [drift], variance), [time], x0, 30_000, step, seed, scheme=scheme, local_times=True
     )
-    return paths.positions[:, 0, 0], paths.regulator[:, 0, 0]
+    return paths.positions[:, 0, 0], paths.local_times[:, 0, 0]
 
 
 def p_value(samples, cdf):
@@ -39,6 +38,11 @@ def local_time_cdf(level, x, t, beta, variance):
     below = stats.norm.cdf((a - beta * t) / deviation)
     above = np.exp(2 * beta * a / variance) * stats.norm.cdf((-a - beta * t) / deviation)
     return np.where(level < 0, 0.0, below - above)
+
+
+def mean_by(cdf):
+    """Mean of a nonnegative variable."""
+    return integrate.quad(lambda y: 1 - float(cdf(y)), 0, 50, limit=200, points=[1, 5, 15])[0]
 
 
 # One coordinate: exact at any step.
@@ -54,17 +58,24 @@ def test_transition_law(drift, variance, x0, step):
 
     x, _ = one_coordinate(drift, variance, 1.5, x0, step, seed=1)
     assert p_value(x, cdf) > 1e-4
-    assert p_value(x, lambda y: cdf(y, variance=1.1 * variance)) < 1e-4
-    assert p_value(x, lambda y: cdf(y, drift=drift - 0.1)) < 1e-4
+    assert p_value(x, lambda y: cdf(y, variance=1.15 * variance)) < 1e-4
+    assert p_value(x, lambda y: cdf(y, drift=drift - 0.1 * np.sqrt(variance))) < 1e-4
+    assert_within(mean_of(x), mean_by(cdf))
+    assert_detects(mean_of(x), 1.05 * mean_by(cdf))
 
 
 @pytest.mark.parametrize("step", [1.5, 0.03])
 @pytest.mark.parametrize(("drift", "variance", "x0"), CASES)
 def test_local_time_law(drift, variance, x0, step):
+    def cdf(level):
+        return local_time_cdf(level, x0, 1.5, -drift, variance)
+
     _, local_time = one_coordinate(drift, variance, 1.5, x0, step, seed=2)
-    assert p_value(local_time, lambda y: local_time_cdf(y, x0, 1.5, -drift, variance)) > 1e-4
-    assert p_value(1.05 * local_time, lambda y: local_time_cdf(y, x0, 1.5, -drift, variance)) < 1e-4
-    assert p_value(2 * local_time, lambda y: local_time_cdf(y, x0, 1.5, -drift, variance)) < 1e-4
+    assert p_value(local_time, cdf) > 1e-4
+    assert p_value(1.15 * local_time, cdf) < 1e-4
+    assert p_value(2 * local_time, cdf) < 1e-4
+    assert_within(mean_of(local_time), mean_by(cdf))
+    assert_detects(mean_of(local_time), 1.05 * mean_by(cdf))
 
 
 def test_projected_scheme_is_visibly_wrong():
@@ -129,7 +140,7 @@ def total_biases(K, upsilon, c, steps, horizon, replications, scheme="reflected"
     for i, h in enumerate(steps):
         times = 100 + horizon * np.arange(1, 1001) / 1000
         paths = diffusion.simulate_paths(limit, times, "stationary", replications, h, 50 + i, scheme=scheme)
-        total = mean_of(paths.positions.sum(axis=2).mean(axis=1))
+        total = mean_of(paths.sum(axis=2).mean(axis=1))
         values.append(float(total.value))
         errors.append(float(total.standard_error))
     return np.array(values), np.array(errors)
@@ -174,7 +185,7 @@ def test_ranks_for_general_probabilities():
 def test_local_times_grow_at_the_rate_upsilon():
     limit = mjsq_limit(3, 1.0, 4.0)
     paths = diffusion.simulate_paths(limit, [2000.0], "stationary", 64, 0.1, 70, local_times=True)
-    rate = mean_of(paths.regulator[:, 0].sum(axis=1) / 2000)
+    rate = mean_of(paths.local_times[:, 0].sum(axis=1) / 2000)
     assert_within(rate, limit.upsilon)
     for factor in (0.5, 0.95, 1.05, 2.0):
         assert_detects(rate, factor * limit.upsilon)
@@ -184,13 +195,13 @@ def test_local_times_grow_at_the_rate_upsilon():
 def test_gaps_in_overload():
     K, c = 4, 2.0
     limit = mjsq_limit(K, -1.0, c)
-    times = np.linspace(100, 300, 400)
+    times = np.linspace(100, 500, 800)
     steps = (0.08, 0.04)
     per_step = []
     for i, h in enumerate(steps):
-        positions = diffusion.simulate_paths(limit, times, 0.0, 600, h, 80 + i).positions
+        positions = diffusion.simulate_paths(limit, times, 0.0, 600, h, 80 + i)
         per_step.append(mean_of(gaps(positions)[:, :, 1:].mean(axis=1)))
-        growth = mean_of((positions[:, -1] - positions[:, 0]).sum(axis=1) / 200)
+        growth = mean_of((positions[:, -1] - positions[:, 0]).sum(axis=1) / 400)
         assert_within(growth, 1.0)
     fits = [
         extrapolate(steps, [e.value[k] for e in per_step], [e.standard_error[k] for e in per_step])
@@ -218,7 +229,7 @@ def test_slow_twin(scheme):
         return naive_diffusion.simulate(drifts, 1.5, x0, 1.2, 12, replications, rng, scheme)
 
     def distances(positions, local_times):
-        pairs = [(paths.positions[:, 0], positions), (paths.regulator[:, 0], local_times)]
+        pairs = [(paths.positions[:, 0], positions), (paths.local_times[:, 0], local_times)]
         pairs = [(fast[:, i], slow[:, i]) for fast, slow in pairs for i in range(3)]
         pairs += [(a.max(axis=1), b.max(axis=1)) for a, b in [(paths.positions[:, 0], positions)]]
         return [ks_distance(*pair).p_value for pair in pairs], [
@@ -227,7 +238,7 @@ def test_slow_twin(scheme):
 
     ks, means = distances(*twin(drifts))
     assert min(ks) > 1e-4 and min(means) > 1e-4
-    ks, means = distances(*twin(drifts + np.array([0.4, 0.0, -0.4])))
+    ks, means = distances(*twin(drifts + np.array([0.8, 0.0, -0.8])))
     assert min(ks) < 1e-4 and min(means) < 1e-4
 
 
@@ -236,19 +247,19 @@ def test_local_times_are_what_keeps_the_paths_up():
     limit = mjsq_limit(5, 1.0, 3.0)
     times = np.array([0.4, 1.0])
     paths = diffusion.simulate_paths(limit, times, 0.1, 4000, 0.05, 92, local_times=True)
-    free = (paths.positions - 0.1 - paths.regulator).sum(axis=2)
+    free = (paths.positions - 0.1 - paths.local_times).sum(axis=2)
     for j, t in enumerate(times):
         assert stats.kstest(free[:, j], stats.norm(-t, np.sqrt(2 * 5 * t)).cdf).pvalue > 1e-4
-    doubled = (paths.positions - 0.1 - 2 * paths.regulator).sum(axis=2)[:, 1]
+    doubled = (paths.positions - 0.1 - 2 * paths.local_times).sum(axis=2)[:, 1]
     assert stats.kstest(doubled, stats.norm(-1, np.sqrt(10)).cdf).pvalue < 1e-4
     assert np.all(paths.positions >= 0)
-    assert np.all(np.diff(paths.regulator, axis=1, prepend=0) >= 0)
+    assert np.all(np.diff(paths.local_times, axis=1, prepend=0) >= 0)
 
 
 def test_ties_at_the_start_are_broken_at_random():
     # One step with a strong push for the first rank: which coordinate gets it?
     paths = diffusion.simulate_paths(Limit(4, [30.0, -2.0, -2.0, -2.0]), [1.0], 10.0, 4000, 1.0, 93)
-    winners = np.bincount(paths.positions[:, 0].argmax(axis=1), minlength=4)
+    winners = np.bincount(paths[:, 0].argmax(axis=1), minlength=4)
     assert stats.chisquare(winners).pvalue > 1e-4
     assert winners.sum() == 4000
 
@@ -256,7 +267,7 @@ def test_ties_at_the_start_are_broken_at_random():
 def test_ranks_decide_the_drift_of_each_label():
     x0 = [5.0, 1.0, 3.0]
     paths = diffusion.simulate_paths(Limit(3, [7.0, 0.0, -7.0], 1e-12), [0.1], x0, 2, 0.01, 94)
-    np.testing.assert_allclose(paths.positions[:, 0], [[4.3, 1.7, 3.0]] * 2, atol=1e-4)
+    np.testing.assert_allclose(paths[:, 0], [[4.3, 1.7, 3.0]] * 2, atol=1e-4)
 
 
 # The collapsed limit.
@@ -266,10 +277,10 @@ def test_collapsed_limit():
     limit = CollapsedLimit(4, 1.0, 3.0)
     x0 = np.array([0.0, 0.0, 0.0, 2.0])
     paths = diffusion.simulate_paths(limit, [0.0, 1.5], x0, 20_000, 0.5, 95, local_times=True)
-    assert paths.shape == paths.regulator.shape == (20_000, 2, 4)
+    assert paths.positions.shape == paths.local_times.shape == (20_000, 2, 4)
     np.testing.assert_array_equal(paths.positions[:, 0], 0.5)
     np.testing.assert_array_equal(np.ptp(paths.positions, axis=2), 0)
-    total, local_time = paths.positions[:, 1].sum(axis=1), paths.regulator[:, 1].sum(axis=1)
+    total, local_time = paths.positions[:, 1].sum(axis=1), paths.local_times[:, 1].sum(axis=1)
     assert p_value(total, lambda y: analytic.rbm_transition_cdf(y, 2.0, 1.5, 1.0, 12.0)) > 1e-4
     assert p_value(total, lambda y: analytic.rbm_transition_cdf(y, 2.0, 1.5, 1.0, 3.0)) < 1e-4
     assert p_value(local_time, lambda y: local_time_cdf(y, 2.0, 1.5, 1.0, 12.0)) > 1e-4
@@ -280,7 +291,7 @@ def test_collapsed_limit():
 
 @pytest.mark.parametrize("limit", [mjsq_limit(3, 1.0, 2.0), CollapsedLimit(3, 1.0)])
 def test_stationary_start(limit):
-    start = diffusion.simulate_paths(limit, [0.0], "stationary", 4000, 0.1, 96).positions[:, 0]
+    start = diffusion.simulate_paths(limit, [0.0], "stationary", 4000, 0.1, 96)[:, 0]
     assert_within(mean_of(start.sum(axis=1)), analytic.mean_total(limit))
     assert_detects(mean_of(start.sum(axis=1)), 1.1 * analytic.mean_total(limit))
     # No coordinate is preferred.
@@ -295,7 +306,7 @@ def test_no_stationary_start_without_stability(limit):
         diffusion.simulate_paths(limit, [1.0], "stationary", 2, 0.1, 1)
     with pytest.raises(UnstableError):
         diffusion.stationary_means(limit, 10, 1, 2, 0.1, 1)
-    assert np.isfinite(diffusion.simulate_paths(limit, [1.0], 0.0, 2, 0.1, 1).positions).all()
+    assert np.isfinite(diffusion.simulate_paths(limit, [1.0], 0.0, 2, 0.1, 1)).all()
 
 
 # The same numbers.
@@ -307,19 +318,19 @@ def test_threads_and_replications_do_not_matter(x0, scheme):
     def run(replications, **options):
         return diffusion.simulate_paths(
             mjsq_limit(4, 1.0, 2.0), [0.0, 0.3, 1.0], x0, replications, 0.05, 97, scheme=scheme, **options
-        ).positions
+        )
 
     reference = run(300, threads=1)
     assert np.unique(reference[:, 2].sum(axis=1)).size == 300
     for threads in (2, 4):
         np.testing.assert_array_equal(run(300, threads=threads), reference)
     np.testing.assert_array_equal(run(7), reference[:7])
-    np.testing.assert_array_equal(run(7, local_times=True), reference[:7])
+    np.testing.assert_array_equal(run(7, local_times=True).positions, reference[:7])
 
 
 def test_seeds():
     def run(seed):
-        return diffusion.simulate_paths(Limit(2, [0.0, -1.0]), [1.0], 0.0, 3, 0.1, seed).positions
+        return diffusion.simulate_paths(Limit(2, [0.0, -1.0]), [1.0], 0.0, 3, 0.1, seed)
 
     np.testing.assert_array_equal(run(1), run(np.random.SeedSequence(1)))
     assert not np.any(run(1) == run(2))
@@ -337,9 +348,9 @@ def test_global_random_state_is_left_alone():
 def test_many_coordinates():
     limit = mjsq_limit(200, 1.0, 2.0)
     paths = diffusion.simulate_paths(limit, [0.0, 0.5], np.linspace(0, 1, 200), 3, 0.01, 98, local_times=True)
-    assert paths.shape == (3, 2, 200)
+    assert paths.positions.shape == (3, 2, 200)
     np.testing.assert_array_equal(paths.positions[:, 0], np.tile(np.linspace(0, 1, 200), (3, 1)))
-    np.testing.assert_array_equal(paths.regulator[:, 0], 0)
+    np.testing.assert_array_equal(paths.local_times[:, 0], 0)
     assert np.all(paths.positions >= 0)
 
 
@@ -347,10 +358,10 @@ def test_starts_of_every_shape():
     limit = Limit(2, [0.0, -1.0])
     given = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
     paths = diffusion.simulate_paths(limit, [0.0, 1.0], given, 3, 0.1, 1)
-    np.testing.assert_array_equal(paths.positions[:, 0], given)
+    np.testing.assert_array_equal(paths[:, 0], given)
     np.testing.assert_array_equal(given[0], [1.0, 2.0])
     row = diffusion.simulate_paths(limit, 0.0, [1.0, 2.0], 3, 0.1, 1)
-    np.testing.assert_array_equal(row.positions[:, 0], [[1.0, 2.0]] * 3)
+    np.testing.assert_array_equal(row[:, 0], [[1.0, 2.0]] * 3)
 
 
 def test_steps_divide_each_interval(monkeypatch):
@@ -367,13 +378,11 @@ def test_steps_divide_each_interval(monkeypatch):
 
 
 def test_record():
-    paths = diffusion.simulate_paths(Limit(2, [0.0, -1.0]), [0.5, 1.0], 0.0, 3, 0.1, 1)
-    assert isinstance(paths, Paths) and paths.regulator is None
-    np.testing.assert_array_equal(np.asarray(paths), paths.positions)
-    assert np.asarray(paths) is not None and np.shares_memory(np.asarray(paths), paths.positions)
-    assert not np.shares_memory(np.array(paths), paths.positions)
-    assert np.asarray(paths, dtype=np.float32).dtype == np.float32
-    assert np.mean(paths, axis=0).shape == (2, 2)
+    arguments = (Limit(2, [0.0, -1.0]), [0.5, 1.0], 0.0, 3, 0.1, 1)
+    paths = diffusion.simulate_paths(*arguments)
+    both = diffusion.simulate_paths(*arguments, local_times=True)
+    np.testing.assert_array_equal(paths, both.positions)
+    assert paths.shape == both.local_times.shape == (3, 2, 2)
 
 
 GOOD = {"limit": Limit(2, [0.0, -1.0]), "times": [1.0], "x0": 0.0, "replications": 2, "step": 0.1, "seed": 1}

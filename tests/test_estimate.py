@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from helpers import assert_detects, assert_within
 from rankrouting import estimate
-from rankrouting.replications import Estimate, mean_of
+from rankrouting.replications import Estimate, mean_of, replicate
 from scipy import signal, stats
 
 
@@ -238,8 +238,8 @@ def test_extrapolation_covers(orders):
     assert stats.kstest(slopes, "norm").pvalue > 1e-4
     assert stats.kstest([fit.z(3.0) for fit in fits], "norm").pvalue > 1e-4
     assert stats.kstest([fit.p_value for fit in fits], "uniform").pvalue > 1e-4
-    # An error of 5 % in the stated standard errors is too little to see; one of a half is not.
-    assert stats.kstest([1.5 * fit.z(3.0) for fit in fits], "norm").pvalue < 1e-4
+    # An error of 5 % in the stated standard errors is too little to see; doubled ones are not.
+    assert stats.kstest([2 * fit.z(3.0) for fit in fits], "norm").pvalue < 1e-4
 
 
 def test_goodness_of_fit_sees_a_missing_order():
@@ -329,6 +329,29 @@ def test_convergence_order_refuses(errors, standard_errors, message):
         estimate.convergence_order([100, 400, 1600], errors, standard_errors)
 
 
+# Controls of known mean.
+
+
+def test_mean_with_controls():
+    rng = np.random.default_rng(19)
+    controls = rng.standard_normal((400, 40, 2))
+    truth = np.array([2.0, -1.0])
+    noise = controls @ np.array([[3.0, 1.0], [-1.0, 0.0]]) + 0.5 * rng.standard_normal((400, 40, 2))
+    estimates = [estimate.mean_with_controls(truth + noise[i], controls[i]) for i in range(400)]
+    ends = np.array([one.interval(0.9) for one in estimates])
+    assert_covers(((ends[:, 0] < truth) & (truth < ends[:, 1]))[:, 0], 0.9)
+    assert_covers(((ends[:, 0] < truth) & (truth < ends[:, 1]))[:, 1], 0.9)
+    plain = mean_of(truth + noise[0])
+    assert np.all(estimates[0].standard_error < 0.6 * plain.standard_error)
+    assert estimates[0].replications == 38
+
+
+@pytest.mark.parametrize("controls", [np.ones(20), np.ones((20, 11)), np.arange(19.0), np.c_[:20, :20], np.array(1.0)])
+def test_mean_with_controls_refuses(controls):
+    with pytest.raises(ValueError, match="controls"):
+        estimate.mean_with_controls(np.arange(20.0), controls)
+
+
 # Families of claims.
 
 
@@ -345,3 +368,16 @@ def test_critical_z():
 def test_critical_z_refuses(arguments):
     with pytest.raises(ValueError, match="claims|false_alarm"):
         estimate.critical_z(*arguments)
+
+
+# Streams.
+
+
+def test_each_replication_has_the_stream_of_its_own_child():
+    root = np.random.SeedSequence(19, spawn_key=(3,))
+    draws = replicate(lambda rng, i: (i, *rng.standard_normal(3)), 150, root, threads=2)
+    children = root.spawn(150)
+    expected = [
+        (i, *np.random.Generator(np.random.SFC64(child)).standard_normal(3)) for i, child in enumerate(children)
+    ]
+    assert draws == expected

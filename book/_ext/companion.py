@@ -63,8 +63,17 @@ def copy_results(app: Sphinx, exception: Exception | None) -> None:
             )
 
 
+def without_live_code(app: Sphinx, config: Any) -> None:
+    """Take out sphinx_thebe, which Jupyter Book always loads: nothing here can be launched."""
+    for event in ("env-before-read-docs", "doctree-resolved"):
+        for listener in list(app.events.listeners[event]):
+            if listener.handler.__module__.startswith("sphinx_thebe"):
+                app.disconnect(listener.id)
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     """Connect the above."""
+    app.connect("config-inited", without_live_code)
     app.connect("builder-inited", use_this_book)
     app.connect("env-get-outdated", read_again)
     app.connect("env-before-read-docs", in_order)

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._jit import inlined, kernel
-from ._random import advance
+from ._random import advance, next_bits
 from .model import System
 
 
@@ -31,26 +31,49 @@ class Rates(NamedTuple):
     service: float  # of each server: n
     uniform: float  # uniform arrivals at each queue
     ranked: float  # all ranked arrivals together
-    rank_cdf: NDArray[np.float64]  # (K,): probability of a rank up to k
+    always_shortest: bool  # whether every ranked arrival goes to rank 1
+    keep: NDArray[np.float64]  # (K,), with `alias` the alias table of the rank of a ranked arrival
+    alias: NDArray[np.int64]
 
 
 def rates_of(system: System) -> Rates:
     """Return the rates of a system."""
-    cdf = np.cumsum(system.rank_probabilities)
-    cdf /= cdf[-1]
-    return Rates(float(system.n), system.uniform_rate / system.K, system.ranked_rate, cdf)
+    p = system.rank_probabilities
+    return Rates(
+        float(system.n), system.uniform_rate / system.K, system.ranked_rate, bool(p[0] == 1.0), *alias_table(p)
+    )
+
+
+def alias_table(p: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Return Walker's table: a uniform index j is kept with probability keep[j], else alias[j] is taken."""
+    keep, alias = p * p.size, np.arange(p.size)
+    small, large = [list(np.flatnonzero(side)) for side in (keep < 1.0, keep >= 1.0)]
+    while small and large:
+        j, k = small.pop(), large.pop()
+        alias[j] = k
+        keep[k] -= 1.0 - keep[j]
+        (small if keep[k] < 1.0 else large).append(k)
+    keep[small + large] = 1.0
+    return keep, alias
 
 
 @inlined
-def choose_rank(rank_cdf, rng):
-    """Return the index of a rank drawn from its law."""
-    if rank_cdf[0] == 1.0:
+def choose_rank(bits, rates, rng):
+    """Return the index of a rank drawn from its law with 64 random bits."""
+    if rates.always_shortest:
         return 0
-    uniform = rng.random()
-    rank = 0
-    while uniform >= rank_cdf[rank]:
-        rank += 1
-    return rank
+    # 32 bits for the index and 32 for whether it is kept; on the edge of either, an ordinary draw.
+    K = np.uint64(rates.keep.size)
+    product = (bits >> np.uint64(32)) * K
+    edge = product & np.uint64(0xFFFFFFFF)
+    j = np.int64(product >> np.uint64(32))
+    if edge < K and edge < np.uint64(4294967296) % K:
+        j = np.int64(rng.random() * rates.keep.size)
+    scaled = rates.keep[j] * 4294967296.0
+    low = float(bits & np.uint64(0xFFFFFFFF))
+    if low + 1.0 <= scaled or (low < scaled and rng.random() < scaled - low):
+        return j
+    return rates.alias[j]
 
 
 @inlined
@@ -85,9 +108,8 @@ def shortest_queue(lengths, rng):
 
 
 @inlined
-def ranked_queue(lengths, order, rank_cdf, rng):
-    """Return the queue that a ranked job joins, ties broken uniformly."""
-    rank = choose_rank(rank_cdf, rng)
+def ranked_queue(lengths, order, rank, rng):
+    """Return the queue of this rank, counted from 0, ties broken uniformly."""
     if rank == 0:
         return shortest_queue(lengths, rng)
     sort_order(lengths, order)
@@ -143,14 +165,15 @@ def thin_kernel(lengths, durations, out, rates, rng, state):
                 lengths[i] = length + 1 if is_up else max(length - 1, 0)
             left -= run
             if left > 0:
-                lengths[ranked_queue(lengths, order, rates.rank_cdf, rng)] += 1
+                bits, s0, s1, s2, s3 = advance(s0, s1, s2, s3)
+                lengths[ranked_queue(lengths, order, choose_rank(bits, rates, rng), rng)] += 1
                 left -= 1
         out[j] = lengths
     state[0], state[1], state[2], state[3] = s0, s1, s2, s3
 
 
 @kernel
-def idle_kernel(lengths, durations, out, idle_out, rates, rng):
+def idle_kernel(lengths, durations, out, idle_out, rates, rng, state):
     """As `thin_kernel` for any policy, with a clock: idle_out[j] gets each server's idle time so far.
 
     Holding times are drawn, so the idle times have their exact joint law with the lengths.
@@ -176,7 +199,7 @@ def idle_kernel(lengths, durations, out, idle_out, rates, rng):
                 if kind < service_total + uniform_total:
                     i = int(rng.random() * K)
                 else:
-                    i = ranked_queue(lengths, order, rates.rank_cdf, rng)
+                    i = ranked_queue(lengths, order, choose_rank(next_bits(state), rates, rng), rng)
                 if lengths[i] == 0:
                     idle[i] += clock - empty_since[i]
                 lengths[i] += 1
@@ -213,7 +236,6 @@ def sorted_kernel(lengths, durations, out, rates, labelled, rng, state):
     at_most = counts_up_to(ascending, capacity)
     total_rate = K * rates.service + rates.ranked
     up, up_fraction = up_threshold(rates.ranked / total_rate)
-    always_shortest = rates.rank_cdf[0] == 1.0
     s0, s1, s2, s3 = state[0], state[1], state[2], state[3]
     for j in range(durations.size):
         for _ in range(rng.poisson(total_rate * durations[j])):
@@ -223,8 +245,9 @@ def sorted_kernel(lengths, durations, out, rates, labelled, rng, state):
             if low == up:
                 is_up = rng.random() < up_fraction
             if is_up:
-                rank = 0 if always_shortest else choose_rank(rates.rank_cdf, rng)
-                length = ascending[rank]
+                if not rates.always_shortest:
+                    bits, s0, s1, s2, s3 = advance(s0, s1, s2, s3)
+                length = ascending[choose_rank(bits, rates, rng)]
                 last = at_most[length] - 1
                 if labelled:
                     first = at_most[length - 1] if length > 0 else 0

@@ -18,9 +18,9 @@ import math
 
 import numpy as np
 
-from ._events import ranked_queue
+from ._events import choose_rank, ranked_queue
 from ._jit import inlined, kernel
-from ._random import exponential, poisson, poisson_law, uniform
+from ._random import exponential, next_bits, poisson, poisson_law, uniform
 
 
 @inlined
@@ -89,7 +89,8 @@ def jumps_kernel(lengths, durations, out, rates, rng, state):
             if clock + time >= durations[j]:
                 break
             jump(lengths, time, rates, state)
-            lengths[ranked_queue(lengths, order, rates.rank_cdf, rng)] += 1
+            rank = choose_rank(next_bits(state), rates, rng)
+            lengths[ranked_queue(lengths, order, rank, rng)] += 1
             clock += time
         jump(lengths, durations[j] - clock, rates, state)
         out[j] = lengths

@@ -39,10 +39,16 @@ def advance(s0, s1, s2, s3):
 
 
 @inlined
+def next_bits(state):
+    """Return 64 random bits."""
+    bits, state[0], state[1], state[2], state[3] = advance(state[0], state[1], state[2], state[3])
+    return bits
+
+
+@inlined
 def uniform(state):
     """Return a number in [0, 1) with 53 random bits."""
-    bits, state[0], state[1], state[2], state[3] = advance(state[0], state[1], state[2], state[3])
-    return (bits >> np.uint64(11)) * (1.0 / 9007199254740992.0)
+    return (next_bits(state) >> np.uint64(11)) * (1.0 / 9007199254740992.0)
 
 
 @inlined
@@ -81,8 +87,8 @@ def poisson(law, state):
     Poisson random variables", Insurance: Mathematics and Economics 12 (1993).
     """
     if law.mean < 10.0:
-        count = -1
-        product = 1.0
+        count = 0
+        product = 1.0 - uniform(state)
         while product > law.exp_minus_mean:
             product *= 1.0 - uniform(state)
             count += 1

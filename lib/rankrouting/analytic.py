@@ -9,135 +9,61 @@ Used by every chapter.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
-from scipy import special, stats
+from scipy import special
 
 from . import checks, ranks
-from .checks import UnstableError
-from .hypoexponential import Hypoexponential, positive_rates
+from .gap_laws import GapLaw, Model, as_limit, gap_rates, overload_gap_rates
+from .hypoexponential import Hypoexponential, float_or_array
+from .identities import (
+    balance_residual,
+    communication_rate,
+    idle_servers,
+    mean_total_by_balance,
+    mm1_law,
+    mm1_mean,
+    pauses_gap_ratios,
+)
 from .model import CollapsedLimit, Limit, System
 
-Model = System | Limit | CollapsedLimit
-
-# A sum of drifts this much smaller than their sizes is rounding, not a drift.
-_ROUNDING = 1e-12
-
-
-# ---- The stationary law of the limit -----------------------------------------------------------
-
-
-def gap_rates(model: Model) -> NDArray[np.float64]:
-    """Return θ_k = −(2/variance) Σ_{j≥k} δ_j, the rates of the stationary exponential gaps.
-
-    Returns
-    -------
-    array of shape (K,)
-        In one over limit units. A `CollapsedLimit` has θ_1 = 2υ/variance and the others infinite: its
-        coordinates are equal, so that the other gaps are 0.
-
-    Raises
-    ------
-    UnstableError
-        If some θ_k is not above 0: then there is no stationary law.
-
-    Notes
-    -----
-    Source: Banerjee, Budhiraja and Estevez, the stationary law of the limit; for other variances and
-    the collapsed limit, derived here.
-
-    Examples
-    --------
-    >>> from rankrouting import mjsq
-    >>> gap_rates(System(n=100, K=4, upsilon=1.0, policy=mjsq(c=3.0)))
-    array([1., 3., 2., 1.])
-    """
-    limit = _as_limit(model)
-    if isinstance(limit, CollapsedLimit):
-        rates = np.array([2 * limit.upsilon / limit.variance, *[np.inf] * (limit.K - 1)])
-        rounding = 0.0
-    else:
-        rates = _rates(limit.drifts, limit.variance)
-        rounding = _ROUNDING * np.abs(limit.drifts).sum()
-    need = "the K − k + 1 longest queues together must drift down: δ_k + … + δ_K < 0; for k = 1, upsilon > 0"
-    _require_positive(rates, rounding, 1, need)
-    return rates
+__all__ = [
+    "GapLaw",
+    "GapReflection",
+    "Hypoexponential",
+    "Model",
+    "balance_residual",
+    "communication_rate",
+    "gap_law",
+    "gap_rates",
+    "gap_srbm",
+    "idle_servers",
+    "mean_max",
+    "mean_min",
+    "mean_ranked",
+    "mean_total",
+    "mean_total_by_balance",
+    "mm1_law",
+    "mm1_mean",
+    "overload_gap_rates",
+    "overload_mean_spread",
+    "overload_relaxation_time",
+    "overload_spread_law",
+    "pauses_gap_ratios",
+    "rbm_local_time_cdf",
+    "rbm_transition_cdf",
+    "relaxation_time",
+    "required_c",
+    "skew_symmetry_defect",
+    "total_law",
+    "variance_total",
+    "workload_factor",
+]
 
 
-@dataclass(frozen=True, eq=False)
-class GapLaw:
-    """Independent exponential gaps: the first is the shortest length, the others are differences.
-
-    Attributes
-    ----------
-    rates : array of shape (K,)
-        θ_1, …, θ_K above 0; a gap with an infinite rate is 0.
-    """
-
-    rates: NDArray[np.float64]
-
-    def __post_init__(self) -> None:
-        """Validate, and store a copy that cannot be changed."""
-        rates = positive_rates(self.rates)
-        rates.setflags(write=False)
-        object.__setattr__(self, "rates", rates)
-
-    @property
-    def mean(self) -> NDArray[np.float64]:
-        """Mean gaps 1/θ_k, shape (K,)."""
-        return 1 / self.rates
-
-    def cdf(self, x: ArrayLike, k: int | None = None) -> Any:
-        """Return P(Z_k ≤ x) for gap k and x of any shape, or for all gaps and x of shape (..., K)."""
-        values, rates = self._arguments("x", x, k)
-        finite = np.where(np.isinf(rates), 1.0, rates)
-        probability = np.where(np.isinf(rates), 1.0, -np.expm1(-finite * np.maximum(values, 0)))
-        return _plain(np.where(values < 0, 0.0, probability))
-
-    def quantile(self, q: ArrayLike, k: int | None = None) -> Any:
-        """Return the inverse of `cdf` at each q of at least 0 and below 1."""
-        values, rates = self._arguments("q", q, k)
-        if np.any((values < 0) | (values >= 1)):
-            raise ValueError(f"q from {values.min():g} to {values.max():g}: must be at least 0 and below 1")
-        return _plain(-np.log1p(-values) / rates)
-
-    def log_density(self, lengths: ArrayLike) -> Any:
-        """Return the log density of the vector X at `lengths` of shape (..., K), in any order.
-
-        It is Σ_k log θ_k − log K! − Σ_k θ_k z_k at gaps z, minus infinity where a length is negative.
-        """
-        x = checks.finite_array("lengths", lengths)
-        if x.ndim == 0 or x.shape[-1] != self.rates.size:
-            raise ValueError(f"lengths of shape {x.shape}: must end in K = {self.rates.size}")
-        if not np.all(np.isfinite(self.rates)):
-            raise ValueError("rates = [inf, …]: the lengths are equal and have no joint density")
-        constant = np.log(self.rates).sum() - special.gammaln(self.rates.size + 1)
-        density = constant - ranks.gaps(x) @ self.rates
-        return _plain(np.where(np.any(x < 0, axis=-1), -np.inf, density))
-
-    def sample_gaps(self, size: int, rng: Generator) -> NDArray[np.float64]:
-        """Draw `size` independent vectors of gaps, shape (size, K)."""
-        if not isinstance(rng, Generator):
-            raise ValueError(f"rng = {rng!r}: must be a numpy.random.Generator")
-        return rng.standard_exponential((checks.whole("size", size), self.rates.size)) / self.rates
-
-    def sample_ranked(self, size: int, rng: Generator) -> NDArray[np.float64]:
-        """Draw `size` independent ranked vectors, shape (size, K), ascending along the last axis."""
-        return ranks.from_gaps(self.sample_gaps(size, rng))
-
-    def _arguments(self, name: str, value: ArrayLike, k: int | None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        values, K = checks.finite_array(name, value), self.rates.size
-        if k is not None:
-            if checks.whole("k", k) > K:
-                raise ValueError(f"k = {k}: must be a rank, from 1 to K = {K}")
-            return values, self.rates[int(k) - 1]
-        if values.ndim and values.shape[-1] != K:
-            raise ValueError(f"{name} of shape {values.shape}: must be a number or end in K = {K}, or give k")
-        return values, self.rates
+# ---- The stationary law of the limit ------------------------------------------------------------
 
 
 def gap_law(model: Model) -> GapLaw:
@@ -190,8 +116,8 @@ def total_law(model: Model) -> Hypoexponential:
     Examples
     --------
     >>> law = total_law(Limit(2, [0.5, -1.5]))
-    >>> round(law.mean, 12), round(law.quantile(0.5), 6)
-    (2.666667, 2.207617)
+    >>> round(law.mean, 6), round(law.quantile(0.5), 6)
+    (2.666667, 2.115154)
     """
     rates = gap_rates(model)
     return Hypoexponential(rates / np.arange(rates.size, 0, -1))
@@ -217,8 +143,8 @@ def variance_total(model: Model) -> float:
 
     Examples
     --------
-    >>> variance_total(CollapsedLimit(10, 1.0))
-    100.0
+    >>> variance_total(CollapsedLimit(4, 1.0))
+    16.0
     """
     return total_law(model).variance
 
@@ -240,7 +166,13 @@ def mean_ranked(model: Model) -> NDArray[np.float64]:
 
 
 def mean_min(model: Model) -> float:
-    """Return the stationary mean of the shortest length, 1/θ_1; raise as `gap_law`. Limit units."""
+    """Return the stationary mean of the shortest length, 1/θ_1; raise as `gap_law`. Limit units.
+
+    Examples
+    --------
+    >>> mean_min(Limit(2, [1.5, -2.0]))
+    2.0
+    """
     return float(mean_ranked(model)[0])
 
 
@@ -248,12 +180,17 @@ def mean_max(model: Model) -> float:
     """Return the stationary mean of the longest length, Σ_k 1/θ_k; raise as `gap_law`.
 
     For MJSQ it is 1/υ + K·H_{K−1}/(υ+c), H the harmonic numbers. Limit units.
+
+    Examples
+    --------
+    >>> mean_max(Limit(2, [1.5, -2.0]))
+    2.5
     """
     return float(mean_ranked(model)[-1])
 
 
 def workload_factor(K: int, upsilon: float, c: ArrayLike) -> Any:
-    """thm-workload-factor: the mean total under MJSQ is 1 + (K−1)υ/(υ+c) times that under JSQ.
+    """thm-workload: the mean total under MJSQ is 1 + (K−1)υ/(υ+c) times that under JSQ.
 
     Parameters
     ----------
@@ -287,7 +224,7 @@ def workload_factor(K: int, upsilon: float, c: ArrayLike) -> Any:
     rate = checks.finite_array("c", c)
     if np.any(rate < 0):
         raise ValueError(f"c = {rate.min():g}: must be at least 0")
-    return _plain(1 + (K - 1) * upsilon / (upsilon + rate))
+    return float_or_array(1 + (K - 1) * upsilon / (upsilon + rate))
 
 
 def required_c(K: int, upsilon: float, excess: ArrayLike) -> Any:
@@ -322,7 +259,7 @@ def required_c(K: int, upsilon: float, excess: ArrayLike) -> Any:
     tolerated = checks.finite_array("excess", excess)
     if np.any(tolerated <= 0):
         raise ValueError(f"excess = {tolerated.min():g}: must be above 0; no finite c reaches the mean of JSQ")
-    return _plain(upsilon * np.maximum((K - 1) / tolerated - 1, 0))
+    return float_or_array(upsilon * np.maximum((K - 1) / tolerated - 1, 0))
 
 
 class GapReflection(NamedTuple):
@@ -359,7 +296,7 @@ def gap_srbm(model: System | Limit) -> GapReflection:
     array([[ 1. , -0.5],
            [-1. ,  1. ]])
     """
-    limit = _as_limit(model)
+    limit = as_limit(model)
     if isinstance(limit, CollapsedLimit):
         raise ValueError("model with a collapsed limit: its gaps are one-dimensional; a Limit is needed")
     K = limit.K
@@ -385,53 +322,7 @@ def skew_symmetry_defect(model: System | Limit) -> float:
     return float(np.abs(2 * covariance - half - half.T).max())
 
 
-# ---- Overload ----------------------------------------------------------------------------------
-
-
-def overload_gap_rates(model: Model) -> NDArray[np.float64]:
-    """thm-overload-gap-rates: without slack, gaps k = 2, …, K tend to independent exponentials.
-
-    Their rates are θ_k = −(2/variance) Σ_{j≥k} (δ_j − mean δ). υ does not enter, and the first gap, the
-    shortest queue, has no law: it grows. With υ = 0 it grows like √t, visits 0 ever more rarely, and the
-    other gaps have the same limit law.
-
-    Returns
-    -------
-    array of shape (K−1,)
-        θ_2, …, θ_K in one over limit units; infinite for a collapsed limit, whose gaps are 0.
-
-    Raises
-    ------
-    ValueError
-        If υ > 0: the system is stable, and `gap_rates` has its rates.
-    UnstableError
-        If some θ_k is not above 0. Under uniform random routing all are 0, and the gaps grow like √t.
-
-    Notes
-    -----
-    Source: derived here, from the gap laws of rank-based diffusions without reflection.
-
-    Examples
-    --------
-    >>> overload_gap_rates(Limit(4, [2.5, -0.5, -0.5, -0.5]))
-    Traceback (most recent call last):
-        ...
-    rankrouting.checks.UnstableError: upsilon = -1 ...
-    """
-    limit = _as_limit(model)
-    drifts = np.full(limit.K, -limit.upsilon / limit.K) if isinstance(limit, CollapsedLimit) else limit.drifts
-    rounding = _ROUNDING * np.abs(drifts).sum()
-    if limit.upsilon > rounding:
-        raise ValueError(
-            f"upsilon = {limit.upsilon:g}: must be at most 0 for the law in overload; this system is stable and"
-            " gap_rates has the rates of its gaps"
-        )
-    if isinstance(limit, CollapsedLimit):
-        return np.full(limit.K - 1, np.inf)
-    rates = _rates(drifts - drifts.mean(), limit.variance)[1:]
-    need = "the K − k + 1 longest queues must grow more slowly than the average queue"
-    _require_positive(rates, rounding, 2, need)
-    return rates
+# ---- Overload -----------------------------------------------------------------------------------
 
 
 def overload_spread_law(model: Model) -> Hypoexponential:
@@ -449,11 +340,17 @@ def overload_spread_law(model: Model) -> Hypoexponential:
 
 
 def overload_mean_spread(model: Model) -> float:
-    """Return the mean of `overload_spread_law`, Σ_{k≥2} 1/θ_k; (K/c)·H_{K−1} for MJSQ. Limit units."""
+    """Return the mean of `overload_spread_law`, Σ_{k≥2} 1/θ_k; (K/c)·H_{K−1} for MJSQ. Limit units.
+
+    Examples
+    --------
+    >>> overload_mean_spread(Limit(2, [1.5, -0.5]))
+    1.0
+    """
     return overload_spread_law(model).mean
 
 
-# ---- Time scales and cost ----------------------------------------------------------------------
+# ---- Time scales --------------------------------------------------------------------------------
 
 
 def relaxation_time(model: Model) -> float:
@@ -478,7 +375,7 @@ def relaxation_time(model: Model) -> float:
     >>> relaxation_time(CollapsedLimit(10, 1.0)), round(relaxation_time(Limit(10, [-0.1] * 10)), 9)
     (40.0, 400.0)
     """
-    variance, rates = _as_limit(model).variance, gap_rates(model)
+    variance, rates = as_limit(model).variance, gap_rates(model)
     return float(np.max(8 * np.arange(rates.size, 0, -1) / (variance * rates**2)))
 
 
@@ -499,31 +396,16 @@ def overload_relaxation_time(model: Model) -> float:
     >>> overload_relaxation_time(Limit(2, [1.5, -0.5]))
     2.0
     """
-    limit, rates = _as_limit(model), overload_gap_rates(model)
+    limit, rates = as_limit(model), overload_gap_rates(model)
     m = np.arange(rates.size, 0, -1)
     return float(np.max(8 * m * (limit.K - m) / (limit.K * limit.variance * rates**2), initial=0.0))
 
 
-def communication_rate(system: System) -> float:
-    """Return how many queue lengths the router asks for per unit time: ranked jobs times lookups.
-
-    Exact at every n: cK√n for MJSQ, K·λ_n for JSQ, d·λ_n for JSQ(d), 0 for uniform random routing.
-
-    Examples
-    --------
-    >>> from rankrouting import mjsq
-    >>> communication_rate(System(n=10_000, K=10, upsilon=1.0, policy=mjsq(c=2.0)))
-    2000.0
-    """
-    _require_system(system)
-    return system.ranked_rate * system.policy.rank_law.lookups(system.K)
-
-
-# ---- One coordinate in time --------------------------------------------------------------------
+# ---- One coordinate in time ---------------------------------------------------------------------
 
 
 def rbm_transition_cdf(y: ArrayLike, x: ArrayLike, t: ArrayLike, beta: float, variance: float = 2.0) -> Any:
-    """thm-rbm-transition-cdf: P(X_t ≤ y | X_0 = x) for a Brownian motion reflected at 0.
+    """thm-rbm: P(X_t ≤ y | X_0 = x) for a Brownian motion reflected at 0.
 
     With s = √(variance·t) it is Φ((y−x+βt)/s) − exp(−2βy/variance) Φ((−y−x+βt)/s). This is the limit of
     one queue under uniform random routing with β = υ/K, and of a single queue with β = υ.
@@ -552,8 +434,8 @@ def rbm_transition_cdf(y: ArrayLike, x: ArrayLike, t: ArrayLike, beta: float, va
 
     Examples
     --------
-    >>> round(rbm_transition_cdf(1.0, 0.0, 1e6, beta=1.0), 12) == round(1 - np.exp(-1), 12)
-    True
+    >>> round(rbm_transition_cdf(1.0, 0.0, 1e6, beta=1.0), 9)  # 1 − exp(−1)
+    0.632120559
     """
     level, start, time = (checks.finite_array(name, v) for name, v in (("y", y), ("x", x), ("t", t)))
     beta, variance = checks.real("beta", beta), checks.real("variance", variance, above=0)
@@ -566,7 +448,7 @@ def rbm_transition_cdf(y: ArrayLike, x: ArrayLike, t: ArrayLike, beta: float, va
     first = special.log_ndtr((inside - start + beta * time) / scale)
     # In logarithms: exp(−2βy/variance) alone overflows where its product with Φ is small.
     ratio = special.log_ndtr((-inside - start + beta * time) / scale) - 2 * beta * inside / variance - first
-    return _plain(np.where(level < 0, 0.0, np.exp(first) * -np.expm1(np.minimum(ratio, 0))))
+    return float_or_array(np.where(level < 0, 0.0, np.exp(first) * -np.expm1(np.minimum(ratio, 0))))
 
 
 def rbm_local_time_cdf(level: ArrayLike, x: ArrayLike, t: ArrayLike, beta: float, variance: float = 2.0) -> Any:
@@ -585,231 +467,4 @@ def rbm_local_time_cdf(level: ArrayLike, x: ArrayLike, t: ArrayLike, beta: float
     if np.any(start < 0):
         raise ValueError(f"x = {start.min():g}: must be at least 0")
     reached = rbm_transition_cdf(start + np.maximum(values, 0), 0.0, t, -checks.real("beta", beta), variance)
-    return _plain(np.where(values < 0, 0.0, reached))
-
-
-# ---- Exact at every n --------------------------------------------------------------------------
-
-
-def balance_residual(model: Model, mean_ranked: ArrayLike, mean_total: ArrayLike | None = None) -> Any:
-    """thm-balance-residual: the drift of Σ x_k² vanishes in the stationary state, whatever the policy.
-
-    For a `System`, exact at every n: Σ_k (n−λ_k)/√n · E x_(k) − λ_n/n, with λ_k the arrival rate at rank
-    k. For a `Limit`: −Σ_k δ_k E x_(k) − K·variance/2; for a `CollapsedLimit`: (υ/K) Σ_k E x_(k) − variance/2.
-
-    Parameters
-    ----------
-    model : System, Limit or CollapsedLimit
-    mean_ranked : array of shape (..., K)
-        Stationary means of the ranked lengths in limit units; leading axes are replications.
-    mean_total : float or array of shape (...), optional
-        Another estimate of the mean total, only for a `System`: the residual is then that of
-        (n−μ)/√n · E total = r/√n · Σ_k p_k E x_(k) + λ_n/n, r the ranked rate and μ the uniform
-        rate at each queue; n−μ = (υ+c)√n/K for policies that rank only some jobs.
-
-    Returns
-    -------
-    float or array of shape (...)
-        In limit units over time; 0 when the means are right.
-
-    Raises
-    ------
-    UnstableError
-        If there is no stationary law.
-    ValueError
-        If a shape does not fit, or `mean_total` is given without a `System`.
-
-    Notes
-    -----
-    Source: derived here.
-
-    Examples
-    --------
-    >>> limit = Limit(2, [0.5, -1.5])
-    >>> abs(balance_residual(limit, [1.0, 5 / 3])) < 1e-15
-    True
-    """
-    gap_rates(model)
-    means = _means(mean_ranked, model.K)
-    if isinstance(model, System):
-        total = means.sum(axis=-1) if mean_total is None else checks.finite_array("mean_total", mean_total)
-        spare = (model.n - model.uniform_rate / model.K) / model.sqrt_n
-        ranked = model.ranked_rate / model.sqrt_n * (means @ model.rank_probabilities)
-        return _plain(spare * total - ranked - model.arrival_rate / model.n)
-    if mean_total is not None:
-        raise ValueError("mean_total: only a System knows its ranked stream, which this form needs")
-    if isinstance(model, CollapsedLimit):
-        return _plain(model.upsilon / model.K * means.sum(axis=-1) - model.variance / 2)
-    return _plain(-(means @ model.drifts) - model.K * model.variance / 2)
-
-
-def mean_total_by_balance(system: System, mean_ranked: ArrayLike) -> Any:
-    """Return the mean total that follows from Σ_k p_k E x_(k) by the balance identity.
-
-    It is K/(υ+c) · (c Σ_k p_k E x_(k) + λ_n/n), exact at every n. For MJSQ it needs the mean of the shortest
-    queue only, which varies much less than the total.
-
-    Parameters
-    ----------
-    system : System
-        With a policy that ranks a stream of rate c√n, not every job.
-    mean_ranked : array of shape (..., K)
-        Stationary means of the ranked lengths, limit units; those of ranks with p_k = 0 do not count.
-
-    Returns
-    -------
-    float or array of shape (...)
-        In limit units.
-
-    Raises
-    ------
-    UnstableError
-        If there is no stationary law.
-    ValueError
-        If the policy ranks every job, or the shape does not fit.
-
-    Examples
-    --------
-    >>> from rankrouting import mjsq
-    >>> system = System(n=25, K=2, upsilon=1.0, policy=mjsq(c=2.0))
-    >>> round(5 * mean_total_by_balance(system, np.array([4.408138, 0.0]) / 5), 6)  # jobs
-    11.877517
-    """
-    _require_system(system)
-    c, K = system.policy.c, system.K
-    if c is None:
-        raise ValueError(f"policy = {system.policy.name}: ranks every job; the identity needs a ranked stream c√n")
-    gap_rates(system)
-    ranked = c * (_means(mean_ranked, K) @ system.rank_probabilities)
-    return _plain(K / (system.upsilon + c) * (ranked + system.arrival_rate / system.n))
-
-
-def idle_servers(system: System) -> float:
-    """thm-idle-servers: the stationary mean number of idle servers is υ/√n, whatever the routing.
-
-    Exact at every n: jobs come and go at the same rate. Number of servers, not limit units.
-
-    Raises
-    ------
-    UnstableError
-        If there is no stationary law.
-
-    Notes
-    -----
-    Source: derived here.
-
-    Examples
-    --------
-    >>> from rankrouting import jsq
-    >>> idle_servers(System(n=100, K=10, upsilon=1.0, policy=jsq()))
-    0.1
-    """
-    _require_system(system)
-    gap_rates(system)
-    return system.upsilon / system.sqrt_n
-
-
-def pauses_gap_ratios(system: System) -> NDArray[np.float64]:
-    """thm-pauses-gap-ratios: with pauses the stationary gaps are independent and geometric.
-
-    In the system with pauses an arrival or departure that would break the order of tied queues is lost.
-    Then P(Z_k ≥ m) = ρ_k^m with ρ_k = Π_{j≥k} λ_j/n, λ_j the arrival rate at rank j: exact at every n.
-
-    Returns
-    -------
-    array of shape (K,)
-        ρ_1, …, ρ_K, for gaps in jobs; −√n·log ρ_k tends to θ_k.
-
-    Raises
-    ------
-    UnstableError
-        If some ρ_k is not below 1.
-
-    Notes
-    -----
-    Source: derived here, as an open Jackson network of gaps; compare Banerjee, Budhiraja and Loeser.
-
-    Examples
-    --------
-    >>> from rankrouting import mjsq
-    >>> pauses_gap_ratios(System(n=25, K=2, upsilon=1.0, policy=mjsq(c=2.0)))
-    array([0.77, 0.7 ])
-    """
-    _require_system(system)
-    ratios = np.cumprod(system.rank_arrival_rates[::-1] / system.n)[::-1]
-    bad = np.flatnonzero(ratios >= 1 - _ROUNDING)
-    if bad.size:
-        named = ", ".join(f"rho_{k + 1} = {ratios[k]:g}" for k in bad[:4]) + (", …" if bad.size > 4 else "")
-        raise UnstableError(f"{named}: must be below 1; the arrival rates at ranks k to K over n must have product < 1")
-    return ratios
-
-
-def mm1_law(system: System) -> Any:
-    """Return the stationary law of one queue in **jobs** when all queues get the same arrival rate.
-
-    Exact at every n: an M/M/1 queue, P(Q = j) = (1−load)·load^j, as a frozen distribution of scipy.
-
-    Raises
-    ------
-    ValueError
-        If the arrival rate depends on the rank, so that a queue is no M/M/1 queue.
-    UnstableError
-        If υ is not above 0.
-
-    Examples
-    --------
-    >>> from rankrouting import random_routing
-    >>> law = mm1_law(System(n=100, K=5, upsilon=1.0, policy=random_routing()))
-    >>> round(float(law.mean()), 9), round(float(law.pmf(0)), 9)
-    (49.0, 0.02)
-    """
-    _require_system(system)
-    if not np.allclose(system.rank_arrival_rates, system.arrival_rate / system.K, rtol=1e-12, atol=0):
-        raise ValueError(f"policy = {system.policy.name}: arrivals depend on the rank; uniform routing is needed")
-    gap_rates(system)
-    return stats.geom(1 - system.load, loc=-1)
-
-
-def mm1_mean(system: System) -> float:
-    """Return the mean of `mm1_law`, load/(1−load), in **jobs**; raise as it."""
-    mm1_law(system)
-    return system.load / (1 - system.load)
-
-
-# ---- Shared ------------------------------------------------------------------------------------
-
-
-def _as_limit(model: Model) -> Limit | CollapsedLimit:
-    if isinstance(model, System):
-        return model.limit()
-    if not isinstance(model, Limit | CollapsedLimit):
-        raise ValueError(f"model = {model!r}: must be a System, a Limit or a CollapsedLimit")
-    return model
-
-
-def _require_system(system: System) -> None:
-    if not isinstance(system, System):
-        raise ValueError(f"system = {system!r}: must be a System; the formula depends on n")
-
-
-def _rates(drifts: NDArray[np.float64], variance: float) -> NDArray[np.float64]:
-    return -2 / variance * np.cumsum(drifts[::-1])[::-1]
-
-
-def _require_positive(rates: NDArray[np.float64], rounding: float, first: int, need: str) -> None:
-    bad = np.flatnonzero(rates <= rounding)
-    if bad.size:
-        named = ", ".join(f"theta_{k + first} = {rates[k]:g}" for k in bad[:4]) + (", …" if bad.size > 4 else "")
-        raise UnstableError(f"{named}: must be above 0; {need}")
-
-
-def _means(mean_ranked: ArrayLike, K: int) -> NDArray[np.float64]:
-    means = checks.finite_array("mean_ranked", mean_ranked)
-    if means.ndim == 0 or means.shape[-1] != K:
-        raise ValueError(f"mean_ranked of shape {means.shape}: must end in K = {K}")
-    return means
-
-
-def _plain(value: Any) -> Any:
-    """Return a numpy scalar or array without axes as a float, an array as it is."""
-    return float(value) if np.ndim(value) == 0 else value
+    return float_or_array(np.where(values < 0, 0.0, reached))

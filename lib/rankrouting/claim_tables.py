@@ -23,7 +23,7 @@ def claims_frame(claims: Iterable[Claim]) -> pd.DataFrame:
 
 def claims_table(claims: Iterable[Claim], *, caption: str, chapter_links: bool = False) -> Table:
     """Return claims as a table for the page; names link to theorems, and to chapters if asked."""
-    columns = ["claim", "formula", "predicted", "measured ± s.e.", "allowance", "z", "resolution", "verdict"]
+    columns = ["claim", "verdict", "predicted", "measured ± s.e.", "allowance", "z", "resolution"]
     labels = chapters.theorem_labels()
     return Table(columns, [_row(one, labels, chapter_links) for one in claims], caption)
 
@@ -41,17 +41,22 @@ def _row(claim: Claim, labels: dict[str, str], chapter_links: bool) -> list[str]
         allowance = f'{claim.allowance:.2g} <span class="rr-reason">{mathematics(claim.reason)}</span>'
     of = f" (worst of {claim.components})" if claim.components > 1 else ""
     error = f" ± {claim.standard_error:.2g}" if claim.standard_error > 0 else ""
+    formula = f"<br>{mathematics(f'${claim.formula}$')}" if claim.formula else ""
+    words = f"{where}{mathematics(claim.statement)}{theorem}{formula}"
     return [
-        f'<code id="{claim.id}">{claim.id}</code><br>{where}{mathematics(claim.statement)}{theorem}',
-        mathematics(f"${claim.formula}$") if claim.formula else "",
+        f'<code id="{claim.id}">{claim.id}</code><br>{words}',
+        f'<strong class="{colour}">{claim.verdict}</strong>',
         _number(claim.predicted, {"above": "&gt; ", "below": "&lt; "}.get(claim.kind, "")),
         f"{_number(claim.measured)}{error}{of}",
         allowance,
         _number(claim.z, form=".2f"),
-        "–" if not math.isfinite(claim.resolution) else f"{100 * claim.resolution:.2g} %",
-        f'<strong class="{colour}">{claim.verdict}</strong>',
+        "–" if not math.isfinite(claim.resolution) else f"{_percent(100 * claim.resolution)} %",
     ]
 
 
 def _number(value: float, sign: str = "", form: str = ".5g") -> str:
     return "–" if math.isnan(value) else f"{sign}{value:{form}}".replace("-", "−")
+
+
+def _percent(value: float) -> str:
+    return f"{value:.0f}" if value >= 10 else f"{value:.2g}"

@@ -95,6 +95,17 @@ class Claim:
         """Return "holds" or "FAILS"."""
         return "holds" if self.holds else "FAILS"
 
+    @property
+    def used(self) -> float:
+        """The share of the room that was used: the claim holds up to 1."""
+        if self.kind == "test":
+            return self.z / self.critical
+        if self.kind in ("above", "below"):
+            return self.critical / abs(self.z) if self.holds else math.inf
+        error = self.critical * self.standard_error if self.standard_error > 0 else 0.0
+        difference = abs(self.measured - self.predicted)
+        return 0.0 if difference == 0 else difference / (error + self.allowance)
+
     def __str__(self) -> str:
         """Return the claim with its numbers, in one line."""
         return (
@@ -335,6 +346,8 @@ class Ledger:
         critical: float, replications: int,
     ) -> Claim:  # fmt: skip
         """Record the worst component of a comparison."""
+        if np.any(allowed > 0) and not words["reason"].strip():
+            raise ValueError(f"{words['id']}: an allowance needs a reason")
         limit = critical * se + allowed
         with np.errstate(divide="ignore", invalid="ignore"):
             excess = np.where(m == p, 0.0, np.abs(m - p) / limit)

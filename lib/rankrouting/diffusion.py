@@ -10,22 +10,68 @@ heavy_traffic, overload, diffusion.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from . import _jit, analytic, checks
 from .model import CollapsedLimit, Limit
-from .paths import Paths
 from .ranks import ranked
-from .replications import Estimate, Seed, mean_of, replicate_streams
+from .replications import Estimate, Seed, mean_of, replicate
 
 SCHEMES = ("reflected", "projected")
 
 # numpy's standard_exponential cannot exceed 7.7 − log(2⁻⁵³) = 44.4.
 _LARGEST_EXPONENTIAL = 45.0
+
+
+class PathsWithLocalTimes(NamedTuple):
+    """Paths and their local times at 0, both (replications, T, K), in limit units.
+
+    Attributes
+    ----------
+    positions : array
+        By coordinate, not sorted.
+    local_times : array
+        L_i, what the boundary has pushed coordinate i until each time.
+    """
+
+    positions: NDArray[np.float64]
+    local_times: NDArray[np.float64]
+
+
+@overload
+def simulate_paths(
+    limit: Limit | CollapsedLimit,
+    times: ArrayLike,
+    x0: ArrayLike | str,
+    replications: int,
+    step: float,
+    seed: Seed,
+    *,
+    scheme: str = ...,
+    local_times: Literal[False] = ...,
+    threads: int | None = ...,
+    progress: bool | None = ...,
+) -> NDArray[np.float64]: ...
+
+
+@overload
+def simulate_paths(
+    limit: Limit | CollapsedLimit,
+    times: ArrayLike,
+    x0: ArrayLike | str,
+    replications: int,
+    step: float,
+    seed: Seed,
+    *,
+    scheme: str = ...,
+    local_times: Literal[True],
+    threads: int | None = ...,
+    progress: bool | None = ...,
+) -> PathsWithLocalTimes: ...
 
 
 def simulate_paths(
@@ -40,7 +86,7 @@ def simulate_paths(
     local_times: bool = False,
     threads: int | None = None,
     progress: bool | None = None,
-) -> Paths:
+) -> NDArray[np.float64] | PathsWithLocalTimes:
     """Simulate dX_i = δ_rank(i) dt + √variance dB_i + dL_i from time 0 and read it at `times`.
 
     Parameters
@@ -64,15 +110,14 @@ def simulate_paths(
         "reflected": exact for fixed drifts, bias of order `step`. "projected": x ← max(0, x + Z),
         bias of order √step; kept to be shown.
     local_times : bool
-        Whether to return the local times L as the record's `regulator`.
+        Whether to return the local times at 0 as well.
     threads, progress : optional
         As in `replications.replicate`.
 
     Returns
     -------
-    Paths
-        `positions` of shape (replications, T, K), by coordinate, not sorted, in limit units; the
-        record can be given to numpy as that array.
+    array of shape (replications, T, K), or PathsWithLocalTimes
+        Positions by coordinate, not sorted, in limit units.
 
     Raises
     ------
@@ -112,17 +157,17 @@ def simulate_paths(
 
     start = _start(moved, limit.K, x0, replications)
     positions = np.empty((replications, times.size, moved.K))
-    regulator = np.empty(positions.shape if local_times else (replications, 0, moved.K))
+    pushed = np.empty(positions.shape if local_times else (replications, 0, moved.K))
 
     def one(rng: Generator, i: int) -> None:
         x = start[i] if isinstance(start, np.ndarray) else rng.permuted(start.sample_ranked(1, rng)[0])
-        _paths_kernel(rng, x, steps, drifts, variances, scheme == "projected", positions[i], regulator[i])
+        _paths_kernel(rng, x, steps, drifts, variances, scheme == "projected", positions[i], pushed[i])
 
-    replicate_streams(one, replications, seed, threads=threads, progress=progress)
+    replicate(one, replications, seed, threads=threads, progress=progress)
     if isinstance(limit, CollapsedLimit):
         positions = np.repeat(positions / limit.K, limit.K, axis=2)
-        regulator = np.repeat(regulator / limit.K, limit.K, axis=2)
-    return Paths(times, positions, regulator if local_times else None)
+        pushed = np.repeat(pushed / limit.K, limit.K, axis=2)
+    return PathsWithLocalTimes(positions, pushed) if local_times else positions
 
 
 def stationary_means(
@@ -188,7 +233,7 @@ def stationary_means(
         threads=threads,
         progress=progress,
     )
-    return mean_of(ranked(paths.positions).mean(axis=1))
+    return mean_of(ranked(paths).mean(axis=1))
 
 
 def _start(moved: Limit, K: int, x0: ArrayLike | str, replications: int) -> Any:
@@ -201,7 +246,7 @@ def _start(moved: Limit, K: int, x0: ArrayLike | str, replications: int) -> Any:
 
 
 @_jit.kernel
-def _paths_kernel(rng, x0, steps, drifts, variances, projected, positions, regulator):  # type: ignore[no-untyped-def]
+def _paths_kernel(rng, x0, steps, drifts, variances, projected, positions, pushed):  # type: ignore[no-untyped-def]
     """Move one path from x0. Coordinates are kept in the order of their values, label by label."""
     K = x0.size
     # Equal coordinates get their ranks at random: shuffle, then sort stably.
@@ -220,6 +265,7 @@ def _paths_kernel(rng, x0, steps, drifts, variances, projected, positions, regul
         # The minimum is below 0 if and only if 2xy < variance·h·E.
         reach = 0.5 * variances[t] * _LARGEST_EXPONENTIAL
         for _ in range(steps[t]):
+            zeros = 0
             for k in range(K):
                 x = value[k]
                 z = drift[k] + deviation * rng.standard_normal()
@@ -237,10 +283,15 @@ def _paths_kernel(rng, x0, steps, drifts, variances, projected, positions, regul
                         y = 0.5 * (root + z)
                 # Ranks k + 1, … are not moved yet: each still finds the drift of its old rank.
                 _insert(value, label, k, y, label[k])
+                if projected and y == 0.0:
+                    # It is behind its equals now, of which there are many: shuffle them.
+                    j = rng.integers(0, zeros + 1)
+                    label[zeros], label[j] = label[j], label[zeros]
+                    zeros += 1
         for k in range(K):
             positions[t, label[k]] = value[k]
-            if regulator.shape[0] > 0:
-                regulator[t, label[k]] = local_time[label[k]]
+            if pushed.shape[0] > 0:
+                pushed[t, label[k]] = local_time[label[k]]
 
 
 @_jit.inlined

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import fft, stats
 
 from . import checks
-from .replications import Estimate, Seed, mean_of, replicate, seed_sequence
+from .replications import Estimate, Seed, mean_of, mean_with_controls, replicate, seed_sequence
 
 __all__ = [
     "Distance",
@@ -32,6 +32,7 @@ __all__ = [
     "integrated_autocorrelation_time",
     "ks_distance",
     "mean_of",
+    "mean_with_controls",
     "replicate",
     "wasserstein_distance",
 ]
@@ -175,9 +176,7 @@ class Distance:
     p_value: float | None = None
 
 
-def ks_distance(
-    samples: ArrayLike, law: ArrayLike | Callable[[Floats], ArrayLike], level: float = 0.95
-) -> Distance:
+def ks_distance(samples: ArrayLike, law: ArrayLike | Callable[[Floats], ArrayLike], level: float = 0.95) -> Distance:
     """Return the Kolmogorov–Smirnov distance sup|F − G| of samples to a law or to other samples.
 
     Parameters
@@ -226,9 +225,7 @@ def ks_distance(
         test = stats.ks_2samp(x, y)
         value, p_value = test.statistic, test.pvalue
         width = sum(stats.kstwo.ppf(np.sqrt(level), size) for size in (x.size, y.size))
-    return Distance(
-        float(value), max(0.0, float(value - width)), min(1.0, float(value + width)), float(p_value)
-    )
+    return Distance(float(value), max(0.0, float(value - width)), min(1.0, float(value + width)), float(p_value))
 
 
 def wasserstein_distance(
@@ -510,9 +507,7 @@ def convergence_order(
                 + ("" if deviations is None else f", {least_z:g} standard errors")
             )
     if np.any(e * e[0] < 0):
-        raise ValueError(
-            f"errors = {e.tolist()}: must all have one sign, or they follow no power of the size"
-        )
+        raise ValueError(f"errors = {e.tolist()}: must all have one sign, or they follow no power of the size")
     centre = np.log(s).mean()
     design = np.column_stack([np.ones(s.size), np.log(s) - centre])
     logs = np.log(np.abs(e))

@@ -21,6 +21,8 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
+from . import analytic
+from .model import System
 from .replications import Estimate
 from .results import Results, mathematics, replacing
 
@@ -196,3 +198,39 @@ def ranked_paths(ax: Axes, times: ArrayLike, lengths: ArrayLike, **style: Any) -
     shades = mpl.colormaps["viridis_r"](np.linspace(0.15, 0.95, K))
     for k in range(K):
         ax.plot(np.asarray(times), ascending[:, k], **{"color": shades[k], "linewidth": 1.0, **style})
+
+
+def trade(ax: Axes, systems: Sequence[System], totals: Sequence[Estimate]) -> None:
+    """Draw mean totals against the queue lengths asked for per job, and what the limit says of all MJSQ.
+
+    Parameters
+    ----------
+    ax : Axes
+        Where to draw.
+    systems : sequence of System
+        With one n, K and υ and different policies, one of which asks for something.
+    totals : sequence of Estimate
+        The stationary mean total of each, in limit units.
+    """
+    first = systems[0]
+    asked = [analytic.communication_rate(one) / one.arrival_rate for one in systems]
+    # From random routing on the left, which asks for nothing, to a ranked stream of n jobs per unit time.
+    unit = first.K * first.sqrt_n / first.arrival_rate
+    least = min(a for a in asked if a > 0)
+    c = np.concatenate([[0.0], np.geomspace(least / (100 * unit), first.sqrt_n, 300)])
+    jsq_total = first.K / first.upsilon
+    theory(ax, unit * c, jsq_total * analytic.workload_factor(first.K, first.upsilon, c), "MJSQ, every $c$ (limit)")
+    theory(ax, [0, 1.5 * first.K], [jsq_total] * 2, "JSQ (limit)", linestyle=":")
+    for system, x, total in zip(systems, asked, totals, strict=True):
+        name = system.policy.name
+        measured(ax, [x], [total], color=POLICY_COLOURS.get(name, COLOURS[2]), markersize=7)
+        label = f"$c = {system.policy.c:g}$" if name == "MJSQ" else name
+        ax.annotate(label, (x, total.value), xytext=(0 if name == "JSQ" else 7, 8), textcoords="offset points")
+    # Linear near 0, logarithmic beyond.
+    ax.set_xscale("asinh", linear_width=least / 2)
+    powers = 10.0 ** np.arange(np.ceil(np.log10(least / 4)), np.log10(first.K) + 0.1)
+    ax.minorticks_off()
+    ax.set_xticks([0.0, *powers], ["0", *(f"{power:g}" for power in powers)])
+    ax.set(xlim=(-least / 20, 2 * first.K), ylim=(0, 1.15 * jsq_total * first.K))
+    ax.set(xlabel="queue lengths asked for per job", ylabel="mean jobs in all queues (limit units)")
+    ax.legend(loc="upper right", frameon=False)

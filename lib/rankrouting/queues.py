@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, cast, overload
 
 import numpy as np
-from numpy.random import SFC64, Generator, SeedSequence
+from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
 from . import _events, _jumps, _lazy, _random, analytic, checks
@@ -78,7 +78,10 @@ class Run(NamedTuple):
 
 
 class Means(NamedTuple):
-    """One number or vector for each mean that a stationary simulation estimates, in limit units."""
+    """One number or vector for each mean that a stationary simulation estimates, in limit units.
+
+    Of `StationaryEstimate.samples` one for each replication, on the first axis.
+    """
 
     mean_total: float
     mean_ranked: Floats
@@ -109,6 +112,8 @@ class StationaryEstimate:
         The standard error of each mean, by the same names.
     final_ranked : array of shape (replications, K)
         Ranked lengths at the end of each replication: independent draws from the stationary law.
+    samples : Means
+        The time averages of each replication, replications on the first axis: for `mean_with_controls`.
     run : Run
         What was run.
     """
@@ -122,6 +127,7 @@ class StationaryEstimate:
     balance_z: float
     standard_error: Means
     final_ranked: Floats
+    samples: Means
     run: Run
 
     def estimate(self, name: str) -> Estimate:
@@ -220,8 +226,7 @@ def simulate_stationary(
     observations = max(1, round(horizon / spacing))
     durations = np.full(observations, horizon / observations)
 
-    def task(child: SeedSequence, _: int) -> tuple[Floats, Floats]:
-        rng = Generator(SFC64(child))
+    def task(rng: Generator, _: int) -> tuple[Floats, Floats]:
         start = np.rint(system.sqrt_n * start_law.sample_ranked(1, rng)[0]).astype(np.int64)
         advance = _advance(system, method_name, rng, labelled=False)
         if warmup > 0:
@@ -325,12 +330,12 @@ def simulate_paths(
     shape = (replications, grid.size, system.K)
     lengths, idle_times = np.empty(shape), np.empty(shape if idle else 0)
 
-    def task(child: SeedSequence, index: int) -> None:
-        rng = Generator(SFC64(child))
+    def task(rng: Generator, index: int) -> None:
         if idle:
             path = np.empty(shape[1:], dtype=np.int64)
             rates = _events.rates_of(system)
-            _events.idle_kernel(starts[index], durations, path, idle_times[index], rates, rng)
+            state = _random.new_state(rng)
+            _events.idle_kernel(starts[index], durations, path, idle_times[index], rates, rng, state)
         else:
             path = _advance(system, method_name, rng, labelled=True)(starts[index], durations)
         lengths[index] = path
@@ -435,5 +440,6 @@ def _summary(run: Run, averages: Floats, finals: Floats) -> StationaryEstimate:
         balance_z=values.balance_residual / errors.balance_residual,
         standard_error=errors,
         final_ranked=finals / system.sqrt_n,
+        samples=samples,
         run=run,
     )

@@ -229,6 +229,22 @@ class Downloads:
         return f'<div class="rr-download"><p>Downloads:</p><ul>{items}</ul></div>'
 
 
+def saved(chapter: str, name: str) -> pd.DataFrame:
+    """Return the numbers that another chapter of this build saved as ``<name>.csv``.
+
+    Only for chapters that collect: the others may not have run yet.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there are none.
+    """
+    path = repository.results_folder() / _checked_name(chapter) / f"{_checked_name(name)}.csv"
+    if not path.is_file():
+        raise FileNotFoundError(f"chapter {chapter} has not saved {name}.csv: run it first")
+    return pd.read_csv(path, encoding="utf-8")
+
+
 def _checked_name(name: str) -> str:
     if not _NAME.fullmatch(name):
         raise ValueError(f"name {name!r}: must be of lower-case letters, digits, - and _")

@@ -1,0 +1,75 @@
+"""Hashes that decide what a build must do again. Used by `book` and by the book's Sphinx extension."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+from collections.abc import Iterable, Mapping
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+
+@cache
+def environment_hash() -> str:
+    """Return a hash of all of this package, of every installed version, and of Python."""
+    digest = hashlib.sha256()
+    package = Path(__file__).parent
+    for source in sorted(package.rglob("*.py")):
+        _add(digest, source.relative_to(package).as_posix().encode(), source.read_bytes())
+    for name, version in installed_versions().items():
+        _add(digest, f"{name}=={version}".encode())
+    _add(digest, platform.python_version().encode(), platform.machine().encode())
+    return digest.hexdigest()
+
+
+def installed_versions() -> dict[str, str]:
+    """Return the version of every installed distribution, by name."""
+    found = {one.metadata["Name"].lower(): one.version for one in metadata.distributions()}
+    return dict(sorted(found.items()))
+
+
+def files_hash(files: Iterable[Path], base: Path) -> str:
+    """Return a hash of files and of their places below `base`."""
+    digest = hashlib.sha256()
+    for file in sorted(files):
+        _add(digest, file.relative_to(base).as_posix().encode(), file.read_bytes())
+    return digest.hexdigest()
+
+
+def folder_hash(folder: Path) -> str:
+    """Return a hash of all files of a folder but hidden ones; of an absent folder, of no files."""
+    return files_hash(visible_files(folder), folder)
+
+
+def visible_files(folder: Path) -> list[Path]:
+    """Return the files below a folder that are not hidden, in order."""
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return sorted(path for path in files if not any(part.startswith(".") for part in path.relative_to(folder).parts))
+
+
+def chapter_hash(source: Path, parameters: Mapping[str, Any], collected: Iterable[str] = ()) -> str:
+    """Return a hash of all that decides a chapter's output.
+
+    Parameters
+    ----------
+    source : Path
+        The notebook.
+    parameters : mapping
+        All of its parameters.
+    collected : iterable of str
+        Hashes of the results that it collects.
+    """
+    digest = hashlib.sha256()
+    _add(digest, environment_hash().encode(), source.name.encode(), source.read_bytes())
+    _add(digest, json.dumps(parameters, sort_keys=True).encode(), *(one.encode() for one in collected))
+    return digest.hexdigest()
+
+
+def _add(digest: Any, *parts: bytes) -> None:
+    for part in parts:
+        # With the length, two parts cannot be taken for one.
+        digest.update(len(part).to_bytes(8, "big"))
+        digest.update(part)

@@ -1,0 +1,232 @@
+"""The command line: ``rankrouting list``, ``run``, ``book`` and ``claims``.
+
+Whatever can be refused is refused before any kernel starts, in one sentence and with exit code 2.
+Exit code 1: a chapter, a claim or a page failed.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import tempfile
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Annotated, Any, ParamSpec
+
+import typer
+from typer.core import TyperGroup
+
+from . import chapters, repository
+
+P = ParamSpec("P")
+
+
+class _Commands(TyperGroup):
+    """The group of commands; joins the two words of ``-p NAME VALUE``, which typer cannot repeat."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the arguments."""
+        return super().parse_args(ctx, _joined(args))
+
+
+app = typer.Typer(
+    cls=_Commands,
+    rich_markup_mode=None,
+    help="Run and check the chapters of the book on rank-based load balancing.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _one_sentence(command: Callable[P, None]) -> Callable[P, None]:
+    """Turn expected errors into one sentence on standard error and an exit code."""
+
+    @wraps(command)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> None:
+        from .book import BuildFailed
+        from .claims import ClaimFailed
+        from .runner import ExecutionFailed
+
+        for name in ("SIGTERM", "SIGHUP"):
+            signal.signal(getattr(signal, name), _interrupt)
+        try:
+            command(*args, **kwargs)
+        except (chapters.ChapterError, chapters.ParameterError, FileNotFoundError, PermissionError) as error:
+            _stop(str(error), 2)
+        except (BuildFailed, ClaimFailed, ExecutionFailed) as error:
+            _stop(str(error), 1)
+        except KeyboardInterrupt:
+            _stop("interrupted", 130)
+
+    return wrapped
+
+
+def _interrupt(*_: Any) -> None:
+    raise KeyboardInterrupt
+
+
+def _stop(message: str, code: int) -> None:
+    print(f"rankrouting: {message}", file=sys.stderr)
+    raise typer.Exit(code)
+
+
+@app.command("list")
+@_one_sentence
+def list_chapters(
+    chapter: Annotated[str | None, typer.Argument(help="Only this chapter.")] = None,
+) -> None:
+    """List chapters with their parameters: type, default, allowed values, meaning and unit."""
+    shown = chapters.all_chapters() if chapter is None else [chapters.find(chapter)]
+    for one in shown:
+        print(f"{one.name}: {one.title}")
+        rows = [(p.name, p.type, _literal(p.default), p.range or "any", p.meaning) for p in one.parameters]
+        widths = [max((len(row[i]) for row in rows), default=0) for i in range(4)]
+        for row in rows:
+            cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
+            print("  " + "  ".join([*cells, row[4]]))
+    if chapter is None:
+        print(f"profiles: {', '.join(chapters.profiles())}")
+
+
+@app.command()
+@_one_sentence
+def run(
+    chapter: Annotated[str, typer.Argument(help="Name of a chapter, as in `rankrouting list`.")],
+    parameters: Annotated[
+        list[str] | None,
+        typer.Option("-p", "--parameter", metavar="NAME VALUE", help="A parameter; may be repeated."),
+    ] = None,
+    file: Annotated[
+        Path | None, typer.Option("-f", "--file", help="A YAML file of parameters; -p comes on top.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="The executed notebook; default: CHAPTER.ipynb here.")
+    ] = None,
+) -> None:
+    """Execute one chapter with parameters of your own."""
+    from . import runner
+
+    found = chapters.find(chapter)
+    values = found.convert(chapters.read_values(file)) if file is not None else {}
+    values |= found.convert(dict(_pairs(parameters or [])), words=True)
+    target = _writable(output or Path(f"{found.name}.ipynb"), found.path)
+    with runner.private_jupyter() as jupyter:
+        try:
+            taken = runner.run_chapter(
+                found,
+                found.parameter_values(values),
+                target,
+                root=repository.root(),
+                results=repository.results_folder(),
+                broken=target.with_name(f"{target.stem}.broken.ipynb"),
+                jupyter=jupyter,
+            )
+        except KeyboardInterrupt:
+            runner.end_all()
+            raise
+    megabytes = taken.peak_memory_bytes / 1e6
+    print(f"{target} ({taken.seconds:.1f} s, {megabytes:.0f} MB)")
+    print(f"numbers: {repository.results_folder() / found.name}")
+
+
+@app.command()
+@_one_sentence
+def book(
+    profile: Annotated[str, typer.Option(help="A file in book/profiles, without .yml.")] = "default",
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Chapters at the same time; default: one a processor.")
+    ] = None,
+) -> None:
+    """Execute what has changed and make the pages; the old pages stay if anything fails."""
+    from .book import build
+
+    page = build(profile, jobs)
+    print(page)
+
+
+@app.command()
+@_one_sentence
+def claims(
+    profile: Annotated[str, typer.Option(help="The build whose claims to show.")] = "default",
+) -> None:
+    """Show every claim of a build with its numbers; exit code 1 if one fails."""
+    from .claims import assert_claims, load_claims
+
+    if profile not in chapters.profiles():
+        chapters.load_profile(profile)
+    folder = repository.root() / "_build" / profile / "results"
+    if not folder.is_dir():
+        raise FileNotFoundError(f"the profile {profile} has not been built: run `rankrouting book --profile {profile}`")
+    found = load_claims(folder=folder)
+    rows: list[tuple[str, ...]] = [
+        ("claim", "predicted", "measured", "s.e.", "allowance", "z", "resolution", "verdict")
+    ]
+    for one in found:
+        numbers = [one.predicted, one.measured, one.standard_error, one.allowance, one.z, one.resolution]
+        rows.append((one.id, *(_short(number) for number in numbers), one.verdict))
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    for row in rows:
+        cells = [cell.rjust(width) for cell, width in zip(row, widths, strict=True)]
+        print("  ".join([row[0].ljust(widths[0]), *cells[1:]]).rstrip())
+    red = sum(not one.holds for one in found)
+    print(f"{len(found)} claims, {red} fail")
+    assert_claims(found)
+
+
+def _pairs(parameters: list[str]) -> list[tuple[str, str]]:
+    """Return names and values, which `_Commands` has joined with =."""
+    return [(name, value) for name, _, value in (one.partition("=") for one in parameters)]
+
+
+def _joined(arguments: list[str]) -> list[str]:
+    """Return arguments with each ``-p NAME VALUE`` as ``-p NAME=VALUE``.
+
+    Examples
+    --------
+    >>> _joined(["run", "workload", "-p", "upsilon", "-1", "-p", "K=20"])
+    ['run', 'workload', '-p', 'upsilon=-1', '-p', 'K=20']
+    """
+    joined, rest = [], list(arguments)
+    while rest:
+        one = rest.pop(0)
+        joined.append(one)
+        if one in ("-p", "--parameter") and rest:
+            name = rest.pop(0)
+            if "=" not in name:
+                if not rest:
+                    _stop(f"-p {name}: needs a value", 2)
+                name = f"{name}={rest.pop(0)}"
+            joined.append(name)
+    return joined
+
+
+def _writable(path: Path, source: Path) -> Path:
+    """Return an absolute path that can be written, or raise."""
+    path = path.absolute()
+    if path.suffix != ".ipynb":
+        raise chapters.ParameterError(f"{path}: the output must end in .ipynb")
+    if path.is_dir() or (path.exists() and not os.access(path, os.W_OK)):
+        raise PermissionError(f"{path}: cannot be written")
+    if path.exists() and path.samefile(source):
+        raise PermissionError(f"{path}: is the chapter itself")
+    try:
+        with tempfile.TemporaryFile(dir=path.parent):
+            return path
+    except OSError as error:
+        raise PermissionError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+def _literal(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _short(number: float) -> str:
+    return "–" if number != number else f"{number:.4g}"
+
+
+if __name__ == "__main__":
+    app()

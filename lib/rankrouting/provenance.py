@@ -1,0 +1,171 @@
+"""Where the book's numbers come from: parameters, versions, what a build took, figure to function to test.
+
+Chapter: reproduce.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import platform
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from . import chapters, repository
+
+# What a chapter computes with, as it is named in the chapters.
+_MODULES = ("analytic", "diffusion", "estimate", "exact", "queues")
+
+
+def run_facts(chapter: str) -> dict[str, Any]:
+    """Return what the build recorded of a chapter, or an empty mapping if no build ran it."""
+    path = repository.results_folder() / chapter / "run.json"
+    facts = json.loads(path.read_text("utf-8")) if path.is_file() else {}
+    return facts if isinstance(facts, dict) else {}
+
+
+def parameters_frame(chapter: chapters.Chapter) -> pd.DataFrame:
+    """Return a chapter's parameters: value in this build, default, type, allowed values, meaning."""
+    values = run_facts(chapter.name).get("parameters", {})
+    rows = [
+        {
+            "parameter": one.name,
+            "this build": str(values.get(one.name, one.default)),
+            "default": str(one.default),
+            "type": one.type,
+            "allowed": one.range or "any",
+            "meaning": one.meaning,
+        }
+        for one in chapter.parameters
+    ]
+    return pd.DataFrame(rows, columns=["parameter", "this build", "default", "type", "allowed", "meaning"])
+
+
+def profiles_frame() -> pd.DataFrame:
+    """Return the parameters in which profiles differ, one column for each profile."""
+    names = chapters.profiles()
+    loaded = {name: chapters.load_profile(name) for name in names}
+    rows = []
+    for chapter in chapters.all_chapters():
+        for one in chapter.parameters:
+            values = {name: str(loaded[name][chapter.name][one.name]) for name in names}
+            if len(set(values.values())) > 1:
+                rows.append({"chapter": chapter.name, "parameter": one.name, **values})
+    return pd.DataFrame(rows, columns=["chapter", "parameter", *names])
+
+
+def cost_frame() -> pd.DataFrame:
+    """Return the wall time and peak memory of each chapter of this build, as far as they are known."""
+    rows = []
+    for chapter in chapters.all_chapters():
+        facts = run_facts(chapter.name)
+        if facts:
+            megabytes = facts["peak_memory_bytes"] / 1e6
+            rows.append({"chapter": chapter.name, "time (s)": facts["seconds"], "peak memory (MB)": megabytes})
+    return pd.DataFrame(rows, columns=["chapter", "time (s)", "peak memory (MB)"])
+
+
+def versions_frame() -> pd.DataFrame:
+    """Return the versions of Python, of this package and of all that it names as a dependency."""
+    rows = [("Python", platform.python_version()), ("rankrouting", metadata.version("rankrouting"))]
+    for requirement in metadata.requires("rankrouting") or []:
+        if "extra ==" not in requirement:
+            name = re.split(r"[^A-Za-z0-9._-]", requirement)[0]
+            rows.append((name, metadata.version(name)))
+    rows.append(("system", f"{platform.system()} {platform.machine()}, {os.cpu_count()} processors"))
+    return pd.DataFrame(rows, columns=["name", "version"])
+
+
+@dataclass(frozen=True)
+class FigureSource:
+    """What a figure is made with.
+
+    Attributes
+    ----------
+    figure, chapter : str
+        Name of the figure's files, and the chapter that shows it.
+    functions : tuple of str
+        Functions of the library that the cells since the figure before it use, as in
+        ``analytic.gap_law``.
+    """
+
+    figure: str
+    chapter: str
+    functions: tuple[str, ...]
+
+
+def figure_sources(root: Path | None = None) -> list[FigureSource]:
+    """Return the sources of every figure, read from the chapters without running them."""
+    found = []
+    for chapter in chapters.all_chapters(root):
+        used: list[str] = []
+        for tree in _code(chapter.path):
+            used += [name for name in _library_names(tree) if name not in used]
+            for figure in _shown_figures(tree):
+                found.append(FigureSource(figure, chapter.name, tuple(used)))
+                used = []
+    return found
+
+
+def figures_frame() -> pd.DataFrame:
+    """Return the map from figure to chapter, functions and the tests that name them."""
+    tests = _tests_by_name(repository.root() / "tests")
+    rows = []
+    for one in figure_sources():
+        named = [test for name in one.functions for test in tests.get(name.rpartition(".")[2], [])[:1]]
+        rows.append(
+            {
+                "figure": one.figure,
+                "chapter": one.chapter,
+                "functions": ", ".join(one.functions),
+                "tests": ", ".join(dict.fromkeys(named)),
+            }
+        )
+    return pd.DataFrame(rows, columns=["figure", "chapter", "functions", "tests"])
+
+
+def _code(path: Path) -> Iterator[ast.Module]:
+    """Yield the code cells of a notebook, parsed; lines for IPython only are dropped."""
+    for cell in json.loads(path.read_text("utf-8"))["cells"]:
+        if cell["cell_type"] == "code":
+            lines = "".join(cell["source"]).splitlines()
+            yield ast.parse("\n".join(line for line in lines if not line.startswith(("%", "!"))))
+
+
+def _library_names(tree: ast.Module) -> Iterator[str]:
+    """Yield names such as analytic.gap_law that a cell uses."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in _MODULES:
+            yield f"{node.value.id}.{node.attr}"
+
+
+def _shown_figures(tree: ast.Module) -> Iterator[str]:
+    """Yield the names of figures that a cell shows through `plots.show`."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("plots.show", "show"):
+            for keyword in node.keywords:
+                if keyword.arg == "name" and isinstance(keyword.value, ast.Constant):
+                    yield str(keyword.value.value)
+
+
+def _tests_by_name(folder: Path) -> dict[str, list[str]]:
+    """Return, for each name, the tests whose body has it, as in ``test_analytic.py::test_gap_law``."""
+    found: dict[str, list[str]] = {}
+    for path in sorted(folder.glob("test_*.py")):
+        for node in ast.parse(path.read_text("utf-8")).body:
+            if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+                inside = {one.attr for one in ast.walk(node) if isinstance(one, ast.Attribute)}
+                inside |= {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
+                for name in inside:
+                    found.setdefault(name, []).append(f"{path.name}::{node.name}")
+    # A test that is named after the function comes first.
+    for name, tests in found.items():
+        tests.sort(key=lambda test, name=name: not test.endswith(f"::test_{name}"))  # type: ignore[misc]
+    return found

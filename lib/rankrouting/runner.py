@@ -1,0 +1,209 @@
+"""Executing one chapter: a private Jupyter, a process that can be ended, and what came of it.
+
+Used by `book` and `cli`. Whatever Jupyter, IPython and matplotlib settings a user has, the kernel is
+the interpreter that runs this, with default settings.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import nbformat
+
+from . import repository
+from .chapters import Chapter
+
+
+class ExecutionFailed(RuntimeError):  # noqa: N818 - not a programming error
+    """A chapter did not run to its end; the message names the cell, the error and what was kept."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """What an execution took.
+
+    Attributes
+    ----------
+    seconds : float
+        Wall time.
+    peak_memory_bytes : int
+        The largest resident size of its kernel.
+    """
+
+    seconds: float
+    peak_memory_bytes: int
+
+
+@contextlib.contextmanager
+def private_jupyter() -> Iterator[dict[str, str]]:
+    """Yield environment variables for kernels of this interpreter with nobody's settings."""
+    with tempfile.TemporaryDirectory(prefix="rankrouting-") as name:
+        folder = Path(name)
+        kernel = folder / "share" / "kernels" / "python3"
+        kernel.mkdir(parents=True)
+        command = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+        spec = {"argv": command, "display_name": "Python 3", "language": "python"}
+        (kernel / "kernel.json").write_text(json.dumps(spec), "utf-8")
+        environment = {
+            "JUPYTER_PATH": str(folder / "share"),
+            "JUPYTER_DATA_DIR": str(folder / "data"),
+            "JUPYTER_CONFIG_DIR": str(folder / "config"),
+            "JUPYTER_RUNTIME_DIR": str(folder / "runtime"),
+            "IPYTHONDIR": str(folder / "ipython"),
+            "PYTHONHASHSEED": "0",
+            "PYDEVD_DISABLE_FILE_VALIDATION": "1",
+        }
+        # Chapters use all processors by themselves; linear algebra on many threads rounds differently.
+        for library in ("OMP", "OPENBLAS", "MKL", "VECLIB", "NUMBA"):
+            environment[f"{library}_NUM_THREADS"] = "1"
+        matplotlib = importlib.util.find_spec("matplotlib")
+        if matplotlib is not None and matplotlib.origin:
+            environment["MATPLOTLIBRC"] = str(Path(matplotlib.origin).parent / "mpl-data" / "matplotlibrc")
+        yield environment
+
+
+def run_chapter(
+    chapter: Chapter,
+    parameters: Mapping[str, Any],
+    output: Path,
+    *,
+    root: Path,
+    results: Path,
+    broken: Path,
+    jupyter: Mapping[str, str],
+) -> Run:
+    """Execute a chapter and write the executed notebook.
+
+    Parameters
+    ----------
+    chapter : Chapter
+        Which.
+    parameters : mapping
+        Checked values; those that differ from the defaults are shown in the notebook.
+    output : Path
+        Where the executed notebook goes, if there is no error.
+    root, results : Path
+        The book's folder, and the folder of folders of results.
+    broken : Path
+        Where the notebook goes if a cell fails.
+    jupyter : mapping
+        From `private_jupyter`.
+
+    Raises
+    ------
+    ExecutionFailed
+        If a cell fails, writes to standard error, or its kernel dies.
+    """
+    changed = {one.name: one.default for one in chapter.parameters}
+    changed = {name: value for name, value in parameters.items() if value != changed[name]}
+    with tempfile.TemporaryDirectory(prefix="rankrouting-") as name:
+        # papermill replaces {…} in paths: its own are in a folder of our choice.
+        kept, outcome_file = Path(name) / "executed.ipynb", Path(name) / "outcome.json"
+        source = Path(name) / "source.ipynb"
+        shutil.copyfile(chapter.path, source)
+        job = {
+            "input": str(source),
+            "output": str(kept),
+            "outcome": str(outcome_file),
+            "parameters": changed,
+            "cwd": str(chapter.path.parent),
+        }
+        environment = os.environ | dict(jupyter)
+        environment |= {repository.ROOT_VARIABLE: str(root), repository.RESULTS_VARIABLE: str(results)}
+        message = _in_process(job, environment)
+        outcome = json.loads(outcome_file.read_text("utf-8")) if outcome_file.is_file() else None
+        if outcome is not None and outcome["ok"]:
+            output.parent.mkdir(parents=True, exist_ok=True)
+            write_scrubbed(kept, output, root)
+            return Run(outcome["seconds"], outcome["peak_memory_bytes"])
+        where = ""
+        if kept.is_file():
+            broken.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(kept, broken)
+            where = f"; the broken notebook is {broken}"
+        if outcome is None:
+            raise ExecutionFailed(f"chapter {chapter.name}: could not be executed: {message}{where}")
+        raise ExecutionFailed(
+            f"chapter {chapter.name}, cell In [{outcome['cell']}] ({outcome['line']!r}):"
+            f" {_two_lines(outcome['error'])}{where}"
+        )
+
+
+def _in_process(job: Mapping[str, Any], environment: Mapping[str, str]) -> str:
+    """Run a job to its end and return the last line that it wrote to standard error."""
+    if _ending.is_set():
+        raise ExecutionFailed("interrupted")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "rankrouting._execute"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        env=dict(environment),
+        text=True,
+        encoding="utf-8",
+        errors="replace",
+        start_new_session=True,  # an interrupt from the keyboard is ours to pass on
+    )
+    _running.add(process)
+    try:
+        _, errors = process.communicate(json.dumps(job))
+    finally:
+        if process.poll() is None:
+            process.terminate()
+            process.wait()
+        _running.discard(process)
+    lines = errors.strip().splitlines()
+    return lines[-1] if lines else f"the process ended with {process.returncode}"
+
+
+_running: set[subprocess.Popen[str]] = set()
+_ending = threading.Event()
+
+
+def end_all() -> None:
+    """End every chapter that is being executed, with its kernel, and start no more."""
+    _ending.set()
+    for process in list(_running):
+        process.terminate()
+
+
+def write_scrubbed(executed: Path, output: Path, root: Path) -> None:
+    """Write an executed notebook without paths of this machine and without times.
+
+    Raises
+    ------
+    ExecutionFailed
+        If an output shows the path of the book's folder or of the interpreter.
+    """
+    notebook: Any = nbformat.read(executed, as_version=4)
+    notebook.metadata.pop("papermill", None)
+    for cell in notebook.cells:
+        for key in ("papermill", "execution"):
+            cell.metadata.pop(key, None)
+    private = {str(path) for path in (root, Path(sys.prefix), Path.home())} - {"/"}
+    for cell in notebook.cells:
+        shown = json.dumps(cell.get("outputs", []), ensure_ascii=False)
+        shown = re.sub(r"[A-Za-z0-9+/=\\n]{200,}", "", shown)  # pictures
+        if any(f"{path}/" in shown for path in private):
+            where = f"chapter {output.stem}, cell In [{cell.execution_count}]"
+            raise ExecutionFailed(f"{where}: its output shows a path of this machine")
+    nbformat.write(notebook, output)
+
+
+def _two_lines(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    shown = " ".join(lines[:2])
+    return shown if len(shown) <= 1000 else shown[:999] + "…"

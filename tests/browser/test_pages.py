@@ -1,0 +1,195 @@
+"""The built book in Chromium: complete without a network, on a desk and on a phone, light and dark.
+
+Runs on the folder that RANKROUTING_SITE names, as `make browser` does; skipped without it. The browser is
+RANKROUTING_BROWSER or the Chromium or Chrome that is installed; none is downloaded.
+"""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import os
+import re
+import shutil
+import threading
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urldefrag, urljoin, urlsplit
+
+import pytest
+
+pytestmark = pytest.mark.skipif("RANKROUTING_SITE" not in os.environ, reason="RANKROUTING_SITE names no built book")
+
+SITE = Path(os.environ.get("RANKROUTING_SITE", ".")).absolute()
+FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+SCREENS = {"desk": {"width": 1280, "height": 900}, "phone": {"width": 390, "height": 844}}
+PAGES = sorted(path.relative_to(SITE).as_posix() for path in SITE.glob("book/*.html"))
+
+
+class QuietHandler(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    handler = functools.partial(QuietHandler, directory=str(SITE))
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    from playwright.sync_api import sync_playwright
+
+    names = ("chromium", "chromium-browser", "google-chrome")
+    found = [os.environ.get("RANKROUTING_BROWSER"), *map(shutil.which, names)]
+    path = next((one for one in found if one), None)
+    assert path is not None, "no browser: install chromium or set RANKROUTING_BROWSER"
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=path, args=FLAGS)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def visit(browser: Any, address: str) -> Iterator[Any]:
+    """Yield a function that opens a page; afterwards nothing may have gone wrong on it."""
+    wrong: list[str] = []
+    contexts = []
+
+    def here_only(route: Any) -> None:
+        if urlsplit(route.request.url).netloc == urlsplit(address).netloc:
+            route.continue_()
+        else:
+            wrong.append(f"asked for {route.request.url}")
+            route.abort()
+
+    def opened(place: str, screen: str = "desk", scheme: str = "light") -> Any:
+        context = browser.new_context(viewport=SCREENS[screen], color_scheme=scheme)
+        contexts.append(context)
+        context.route("**/*", here_only)
+        page = context.new_page()
+        page.on("console", lambda said: wrong.append(f"console: {said.text}") if said.type == "error" else None)
+        page.on("pageerror", lambda error: wrong.append(f"script: {error}"))
+        page.on("response", lambda got: wrong.append(f"{got.status}: {got.url}") if got.status >= 400 else None)
+        page.goto(f"{address}/{place}", wait_until="load")
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert wrong == []
+
+
+def test_there_are_pages() -> None:
+    assert len(PAGES) >= 2, f"no built book in {SITE}"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("screen", SCREENS)
+@pytest.mark.parametrize("place", PAGES)
+def test_a_page_is_complete(visit: Any, place: str, screen: str, scheme: str) -> None:
+    page = visit(place, screen, scheme)
+    formulas = page.locator("article .math")
+    if formulas.count():
+        page.wait_for_function("window.MathJax && MathJax.startup && MathJax.startup.promise")
+        page.evaluate("MathJax.startup.promise.then(() => true)")
+        bare = "all => all.filter(one => !one.querySelector('mjx-container')).map(one => one.textContent)"
+        assert formulas.evaluate_all(bare) == [], "not rendered"
+        assert page.locator("mjx-merror, [data-mjx-error]").count() == 0, "a formula has an error"
+
+    pictures = page.locator("article img").evaluate_all(
+        "all => all.map(one => [one.complete && one.naturalWidth > 0, one.alt.trim(), one.src.slice(0, 60)])"
+    )
+    for loaded, alternative, source in pictures:
+        assert loaded, f"not loaded: {source}"
+        assert alternative, f"no alternative text: {source}"
+
+    wide = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    assert page.evaluate(wide) <= 1, f"scrolls sideways: {widest(page)}"
+    assert page.evaluate("document.documentElement.dataset.theme") == scheme
+
+
+def widest(page: Any) -> Any:
+    """Return what sticks out of a page, for the message."""
+    return page.evaluate(
+        """() => [...document.querySelectorAll('article *')]
+            .filter(one => one.getBoundingClientRect().right > innerWidth + 1)
+            .slice(0, 5).map(one => one.outerHTML.slice(0, 120))"""
+    )
+
+
+class Links(HTMLParser):
+    """The links and the anchors of a page."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.anchors: set[str] = {"", "top"}
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        found = dict(attributes)
+        self.anchors |= {found[name] or "" for name in ("id", "name") if name in found}
+        if tag == "a" and found.get("href") is not None:
+            self.links.append(found["href"] or "")
+
+
+def test_links_resolve() -> None:
+    everything = {path.relative_to(SITE).as_posix(): path for path in SITE.rglob("*.html")}
+    parsed = {name: Links(path.read_text("utf-8")) for name, path in everything.items() if "_static" not in name}
+    dead = []
+    for name, page in parsed.items():
+        for link in page.links:
+            parts = urlsplit(link)
+            if parts.scheme or parts.netloc:
+                if parts.scheme not in ("http", "https", "mailto"):
+                    dead.append(f"{name}: {link}")
+                continue
+            target, anchor = urldefrag(urljoin(f"/{name}", link))
+            path = unquote(urlsplit(target).path).lstrip("/") or "index.html"
+            known = path in parsed and unquote(anchor) in parsed[path].anchors
+            if not (known or (path not in parsed and (SITE / path).is_file())):
+                dead.append(f"{name}: {link}")
+    assert dead == []
+
+
+def test_no_link_leaves_over_plain_http() -> None:
+    for name in PAGES:
+        links = Links((SITE / name).read_text("utf-8")).links
+        assert [link for link in links if link.startswith("http://")] == [], name
+
+
+def test_search_finds_the_atlas_model(visit: Any) -> None:
+    page = visit("search.html?q=Atlas")
+    page.wait_for_selector("#search-results li a", timeout=20_000)
+    assert re.search(r"book/", page.locator("#search-results li a").first.get_attribute("href") or "")
+
+
+def test_the_menu_opens_on_a_phone(visit: Any) -> None:
+    page = visit(PAGES[0], "phone")
+    button = page.locator("button.primary-toggle:visible, label[for='__primary']:visible").first
+    button.click()
+    page.wait_for_function(
+        """() => [...document.querySelectorAll('nav.bd-links a, .bd-links__inner a, dialog a')].some(one => {
+            const box = one.getBoundingClientRect();
+            return box.width > 0 && box.left >= 0 && box.right <= innerWidth;
+        })"""
+    )
