@@ -190,6 +190,13 @@ def test_a_warning_on_a_page_fails_the_build(root: Path) -> None:
     assert "wrote to standard error" in said and "look out" in said
 
 
+@pytest.mark.parametrize(
+    "shown", ["object()", "[object()]", "type('Text', (), {'__repr__': lambda self: 'Text(1, 2)'})()"]
+)
+def test_an_object_shown_on_a_page_fails_the_build(root: Path, shown: str) -> None:
+    assert "shows an object" in failing(root, [shown])
+
+
 def test_a_path_of_this_machine_on_a_page_fails_the_build(root: Path) -> None:
     assert "path of this machine" in failing(root, ["import sys\nprint(sys.executable)"])
 

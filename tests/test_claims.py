@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from rankrouting import claims, repository
-from rankrouting.claims import LEVEL, Claim, ClaimFailed, Ledger, ks_distance, load_claims
+from rankrouting.claims import LEVEL, Claim, ClaimFailed, Ledger, load_claims
 from rankrouting.replications import Estimate, mean_of
 from scipy import stats
 
@@ -116,11 +116,6 @@ def test_false_alarms_are_as_rare_as_promised(monkeypatch: pytest.MonkeyPatch, l
 
 def law_claim(ledger: Ledger, samples: Any, cdf: Any, name: str = "law", **more: Any) -> Claim:
     return ledger.law(f"heavy-traffic-{name}", "it has this law", samples=samples, cdf=cdf, **WORDS, **more)
-
-
-def test_the_distance_of_a_law_is_that_of_scipy() -> None:
-    samples = np.random.default_rng(1).exponential(size=300)
-    assert ks_distance(samples, stats.expon.cdf) == pytest.approx(stats.kstest(samples, "expon").statistic)
 
 
 def test_a_law_may_have_atoms(ledger: Ledger) -> None:

@@ -352,24 +352,6 @@ def test_mean_with_controls_refuses(controls):
         estimate.mean_with_controls(np.arange(20.0), controls)
 
 
-# Families of claims.
-
-
-def test_critical_z():
-    claims = np.abs(np.random.default_rng(18).standard_normal((4000, 12)))
-    false_alarms = (claims > estimate.critical_z(12, 0.05)).any(axis=1)
-    # Independent claims: 1 − (1 − 0.05/12)^12, a little below the bound.
-    assert_covers(false_alarms, 1 - (1 - 0.05 / 12) ** 12)
-    with pytest.raises(AssertionError, match="cover"):
-        assert_covers((claims > stats.norm.isf(0.025)).any(axis=1), 0.05)
-
-
-@pytest.mark.parametrize("arguments", [(0, 0.01), (2.5, 0.01), (3, 0.0), (3, 1.0)])
-def test_critical_z_refuses(arguments):
-    with pytest.raises(ValueError, match="claims|false_alarm"):
-        estimate.critical_z(*arguments)
-
-
 # Streams.
 
 

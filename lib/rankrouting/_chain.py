@@ -1,7 +1,7 @@
 """The Markov chain of the sorted queue lengths: states, transitions, sparse generator, first guess.
 
-States are rows of ranked lengths (ascending) in lexicographic order, so that a number made of a
-row's digits finds it by bisection. A move out of the kept states is cut: an arrival is lost, a
+States are rows of ranked lengths (ascending) in lexicographic order, so that a number whose digits
+are the gaps finds one by bisection. A move out of the kept states is cut: an arrival is lost, a
 departure is replaced by one from every nonempty queue, so that no state is a trap. Used by `exact`.
 """
 

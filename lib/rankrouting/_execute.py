@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import resource
 import signal
 import sys
@@ -23,6 +24,8 @@ from nbclient.exceptions import DeadKernelError
 from papermill.exceptions import PapermillExecutionError
 
 _STARTS = 2
+# How objects without a picture of their own are shown: Text(0.5, 1.0, 'x'), [<matplotlib.lines.Line2D at 0x7f>].
+_OBJECT = re.compile(r"\s*[\[({]*\s*(Text\(|<[\w.]+[^>]*>)")
 
 
 def main() -> None:
@@ -65,7 +68,7 @@ def _execute(job: dict[str, Any]) -> dict[str, Any]:
                 cell = cell or {"number": 1, "source": ""}
                 return _failure(cell["number"], cell["source"], f"{error or type(error).__name__}")
         else:
-            return _stray_errors(output) or {"ok": True}
+            return _stray_output(output) or {"ok": True}
     raise AssertionError("unreachable")
 
 
@@ -89,13 +92,19 @@ def _first_not_done(path: Path) -> dict[str, Any] | None:
     return None
 
 
-def _stray_errors(path: Path) -> dict[str, Any] | None:
-    """Return a failure if a cell wrote to standard error: a warning does not belong on a page."""
+def _stray_output(path: Path) -> dict[str, Any] | None:
+    """Return a failure if a cell shows what does not belong on a page: a warning, or an object's address."""
     for cell in nbformat.read(path, as_version=4).cells:
         for output in cell.get("outputs", []):
             if output.get("name") == "stderr" and output.text.strip():
-                last = output.text.strip().splitlines()[0]
-                return _failure(cell.execution_count, cell.source, f"wrote to standard error: {last}")
+                first = output.text.strip().splitlines()[0]
+                return _failure(cell.execution_count, cell.source, f"wrote to standard error: {first}")
+            shown = output.get("data", {})
+            if set(shown) == {"text/plain"} and _OBJECT.match(shown["text/plain"]):
+                first = shown["text/plain"].splitlines()[0]
+                return _failure(
+                    cell.execution_count, cell.source, f"shows an object, end its last line with ;: {first}"
+                )
     return None
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ._chain import Floats, Index, States
 
-DENSE_SIZE = 1200
+DENSE_SIZE = 300
 TOLERANCE = 1e-14
 RESTART = 20
 ROUNDS = 15

@@ -190,7 +190,7 @@ def mean_max(model: Model) -> float:
 
 
 def workload_factor(K: int, upsilon: float, c: ArrayLike) -> Any:
-    """thm-workload: the mean total under MJSQ is 1 + (K−1)υ/(υ+c) times that under JSQ.
+    """thm-workload-factor: the mean total under MJSQ is 1 + (K−1)υ/(υ+c) times that under JSQ.
 
     Parameters
     ----------
@@ -405,7 +405,7 @@ def overload_relaxation_time(model: Model) -> float:
 
 
 def rbm_transition_cdf(y: ArrayLike, x: ArrayLike, t: ArrayLike, beta: float, variance: float = 2.0) -> Any:
-    """thm-rbm: P(X_t ≤ y | X_0 = x) for a Brownian motion reflected at 0.
+    """thm-rbm-transition-cdf: P(X_t ≤ y | X_0 = x) for a Brownian motion reflected at 0.
 
     With s = √(variance·t) it is Φ((y−x+βt)/s) − exp(−2βy/variance) Φ((−y−x+βt)/s). This is the limit of
     one queue under uniform random routing with β = υ/K, and of a single queue with β = υ.

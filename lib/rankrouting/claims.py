@@ -21,6 +21,7 @@ from scipy import optimize, stats
 
 from . import chapters, repository
 from .claim_tables import claims_frame, claims_table
+from .estimate import ks_distance
 from .results import Results, Table, replacing
 
 FALSE_ALARM = 0.01
@@ -41,7 +42,7 @@ class ClaimFailed(AssertionError):  # noqa: N818 - an assertion that failed
     """At least one claim is false; the message lists them with their numbers."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Claim:
     """One claim and what came of it; a vector is judged by its worst component.
 
@@ -106,7 +107,7 @@ class Claim:
         difference = abs(self.measured - self.predicted)
         return 0.0 if difference == 0 else difference / (error + self.allowance)
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         """Return the claim with its numbers, in one line."""
         return (
             f"{self.id}: predicted {self.predicted:.6g}, measured {self.measured:.6g}"
@@ -251,10 +252,11 @@ class Ledger:
         x = np.sort(np.asarray(samples, dtype=np.float64).ravel())
         if x.size < 2:
             raise ValueError(f"{id}: a law needs at least two samples")
-        distance = ks_distance(x, cdf)
+        finite = bool(np.all(np.isfinite(x)))
+        distance = ks_distance(x, cdf).value if finite else math.nan
         threshold = float(stats.kstwo.isf(LEVEL, x.size)) + allowance
         scale = 1 / math.sqrt(x.size)
-        p_value = float(stats.kstwo.sf(distance, x.size)) if math.isfinite(distance) else math.nan
+        p_value = float(stats.kstwo.sf(distance, x.size)) if finite else math.nan
         return self._record(
             kind="law",
             words={"id": id, "statement": statement, "formula": formula, "theorem": theorem, "reason": reason},
@@ -264,7 +266,7 @@ class Ledger:
             allowance=float(allowance),
             critical=(threshold - allowance) / scale,
             z=float(stats.norm.isf(p_value / 2)),
-            resolution=_scale_resolution(x, cdf, threshold),
+            resolution=_scale_resolution(x, cdf, threshold) if finite else math.nan,
             replications=x.size,
             holds=bool(distance <= threshold),
         )
@@ -406,24 +408,6 @@ class Ledger:
         return claim
 
 
-def ks_distance(samples: ArrayLike, cdf: Callable[[NDArray[np.float64]], ArrayLike]) -> float:
-    """Return sup |F_N − F| for samples and a distribution function, which may have atoms.
-
-    Examples
-    --------
-    >>> ks_distance([0.25, 0.75], lambda x: x)
-    0.25
-    """
-    x = np.asarray(samples, dtype=np.float64).ravel()
-    if not np.all(np.isfinite(x)):
-        return math.nan
-    values, counts = np.unique(x, return_counts=True)
-    above = np.cumsum(counts) / x.size
-    right = np.asarray(cdf(values), dtype=np.float64)
-    left = np.asarray(cdf(np.nextafter(values, -np.inf)), dtype=np.float64)
-    return float(max(np.max(np.abs(above - right)), np.max(np.abs(above - counts / x.size - left))))
-
-
 def load_claims(names: Iterable[str] | None = None, folder: Path | None = None) -> list[Claim]:
     """Return the claims of a build, chapter by chapter.
 
@@ -495,8 +479,6 @@ def _scale_resolution(
     x: NDArray[np.float64], cdf: Callable[[NDArray[np.float64]], ArrayLike], threshold: float
 ) -> float:
     """Return the smallest s for which the law of (1+s)X is farther than `threshold` from that of X."""
-    if not np.all(np.isfinite(x)):
-        return math.nan
     grid = np.quantile(x, np.linspace(0, 1, 201))
     at_grid = np.asarray(cdf(grid), dtype=np.float64)
 

@@ -19,6 +19,7 @@ from scipy.special import gammainccinv
 from . import _chain, _multigrid, _qbd, _transient, analytic, checks
 from ._multigrid import NotConvergedError
 from .checks import UnstableError
+from .exact_closed import OverloadGapLaw, PausesLaw, overload_gap_law, pauses_law, require_system
 from .model import System
 
 __all__ = [
@@ -133,7 +134,7 @@ def stationary(system: System, truncation: int | None = None) -> StationaryLaw:
     UnstableError
         If there is no stationary law.
     TooManyStatesError
-        If the states would not fit in memory; nothing has been computed then.
+        If the states would not fit in memory; found before they are made.
     NotConvergedError
         If the law was not reached to working accuracy.
     ValueError
@@ -152,7 +153,7 @@ def stationary(system: System, truncation: int | None = None) -> StationaryLaw:
     >>> round(law.mean_idle, 9)  # υ/√n
     0.2
     """
-    _require_system(system)
+    require_system(system)
     _require_stable(system)
     if truncation is not None:
         longest = checks.whole("truncation", truncation)
@@ -162,8 +163,9 @@ def stationary(system: System, truncation: int | None = None) -> StationaryLaw:
         return _sparse(system, weights, float(longest))
     if system.K == 1:
         return _one_queue(system)
-    # P(Gamma(K) > size): the tail of Σ_k r_k Z_k if the gaps are independent exponentials.
-    size = float(gammainccinv(system.K, EDGE_MASS / 2))
+    # P(Gamma(K) > size): the tail of Σ_k r_k Z_k if the gaps are independent exponentials. Gaps of a few jobs
+    # are whole numbers, no exponentials, and need more.
+    size = float(gammainccinv(system.K, EDGE_MASS / 2) + min(3.0, _chain.decay_rates(system).sum()))
     for _ in range(ATTEMPTS):
         law = _truncated(system, size)
         error = max(abs(_balance_defect(system, law.mean_ranked)) / RELATIVE_ERROR, law.edge_mass / EDGE_MASS)
@@ -346,7 +348,7 @@ def transient(system: System, x0: ArrayLike, times: ArrayLike) -> TransientLaw:
     >>> law.mean_total.round(4)
     array([3.    , 3.1202, 3.6682])
     """
-    _require_system(system)
+    require_system(system)
     K = system.K
     if K > 2:
         raise ValueError(f"K = {K}: the law at given times is computed for one or two queues")
@@ -375,130 +377,7 @@ def transient(system: System, x0: ArrayLike, times: ArrayLike) -> TransientLaw:
     )
 
 
-# ---- Closed forms ---------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class OverloadGapLaw:
-    """The law of the gap of two queues that never empty, in jobs.
-
-    P(gap = 0) = (1 − r)/2 and P(gap = m) = (1 − r²)/2 · r^(m−1) for m ≥ 1.
-
-    Attributes
-    ----------
-    ratio : float
-        r, between 0 and 1.
-    """
-
-    ratio: float
-
-    @property
-    def mean(self) -> float:
-        """Mean gap, (1 + r)/(2(1 − r)) jobs."""
-        return (1 + self.ratio) / (2 * (1 - self.ratio))
-
-    def pmf(self, m: ArrayLike) -> Any:
-        """Return P(gap = m) for whole numbers m; a float or an array of the shape of m."""
-        gap = np.asarray(m)
-        tail = (1 - self.ratio**2) / 2 * self.ratio ** np.maximum(gap - 1.0, 0.0)
-        return np.where(gap == 0, (1 - self.ratio) / 2, np.where(gap > 0, tail, 0.0))[()]
-
-    def cdf(self, m: ArrayLike) -> Any:
-        """Return P(gap ≤ m); a float or an array of the shape of m."""
-        gap = np.floor(np.asarray(m, dtype=np.float64))
-        return np.where(gap < 0, 0.0, 1 - (1 + self.ratio) / 2 * self.ratio ** np.maximum(gap, 0.0))[()]
-
-
-def overload_gap_law(system: System) -> OverloadGapLaw:
-    """Return the stationary law of the gap of two queues if neither empties, exact at every n.
-
-    The gap is a birth–death chain. From m ≥ 1 it goes up at rate n + λ_2 and down at rate n + λ_1; every
-    event takes it from 0 to 1. So the ratio is r = (n + λ_2)/(n + λ_1). υ need not be negative: the law
-    is that of the gap while both queues are long.
-
-    Parameters
-    ----------
-    system : System
-        With K = 2.
-
-    Raises
-    ------
-    ValueError
-        If K is not 2.
-    UnstableError
-        If λ_2 ≥ λ_1, as under uniform random routing: the gap then grows.
-
-    Notes
-    -----
-    Source: derived here; in limit units the gap tends to Exp((δ_1 − δ_2)/2).
-
-    Examples
-    --------
-    >>> from rankrouting import mjsq
-    >>> law = overload_gap_law(System(n=25, K=2, upsilon=-1.0, policy=mjsq(c=2.0)))
-    >>> round(law.ratio, 6), round(law.mean, 6)
-    (0.826087, 5.25)
-    """
-    _require_system(system)
-    if system.K != 2:
-        raise ValueError(f"K = {system.K}: the law of the gap is for K = 2")
-    n, (shorter, longer) = system.n, system.rank_arrival_rates
-    if longer >= shorter:
-        raise UnstableError(
-            f"lambda_2 = {longer:g}: the gap is stable only if the longer queue gets fewer jobs than the"
-            f" shorter one, lambda_1 = {shorter:g}"
-        )
-    return OverloadGapLaw(float((n + longer) / (n + shorter)))
-
-
-@dataclass(frozen=True, eq=False)
-class PausesLaw:
-    """The stationary law of the system with pauses: independent geometric gaps, in jobs.
-
-    Attributes
-    ----------
-    gap_ratios : array of shape (K,)
-        ρ_1, …, ρ_K: P(Z_k ≥ m) = ρ_k^m.
-    mean_ranked : array of shape (K,)
-        The shortest first.
-    mean_total : float
-        E ΣQ.
-    """
-
-    gap_ratios: Floats
-    mean_ranked: Floats
-    mean_total: float
-
-
-def pauses_law(system: System) -> PausesLaw:
-    """Return the stationary law of the system with pauses, exact at every n.
-
-    In it an arrival or departure that would break the order of tied queues is lost. It has the same
-    limit as the system itself but differs from it much at finite n.
-
-    Raises
-    ------
-    UnstableError
-        If some gap has no stationary law.
-
-    Examples
-    --------
-    >>> from rankrouting import mjsq
-    >>> round(pauses_law(System(n=25, K=2, upsilon=1.0, policy=mjsq(c=2.0))).mean_total, 6)
-    9.028986
-    """
-    _require_system(system)
-    ratios = analytic.pauses_gap_ratios(system)
-    mean_ranked = np.cumsum(ratios / (1 - ratios))
-    return PausesLaw(ratios, mean_ranked, float(mean_ranked.sum()))
-
-
 # ---- Checks ---------------------------------------------------------------------------------------
-
-
-def _require_system(system: System) -> None:
-    if not isinstance(system, System):
-        raise ValueError(f"system = {system!r}: must be a System; these laws depend on n")
 
 
 def _require_stable(system: System) -> None:

@@ -57,7 +57,7 @@ def gap_rates(model: Model) -> NDArray[np.float64]:
 
 
 def overload_gap_rates(model: Model) -> NDArray[np.float64]:
-    """thm-overload: without slack, gaps k = 2, …, K tend to independent exponentials.
+    """thm-overload-gap-rates: without slack, gaps k = 2, …, K tend to independent exponentials.
 
     Their rates are θ_k = −(2/variance) Σ_{j≥k} (δ_j − mean δ). υ does not enter, and the first gap, the
     shortest queue, has no law: it grows. With υ = 0 it grows like √t, visits 0 ever more rarely, and the

@@ -20,7 +20,7 @@ from .model import CollapsedLimit, System
 
 
 def balance_residual(model: Model, mean_ranked: ArrayLike, mean_total: ArrayLike | None = None) -> Any:
-    """thm-balance: the drift of Σ x_k² vanishes in the stationary state, whatever the policy.
+    """thm-balance-residual: the drift of Σ x_k² vanishes in the stationary state, whatever the policy.
 
     For a `System`, exact at every n: Σ_k (n−λ_k)/√n · E x_(k) − λ_n/n, with λ_k the arrival rate at rank
     k. For a `Limit`: −Σ_k δ_k E x_(k) − K·variance/2; for a `CollapsedLimit`: (υ/K) Σ_k E x_(k) − variance/2.
@@ -114,7 +114,7 @@ def mean_total_by_balance(system: System, mean_ranked: ArrayLike) -> Any:
 
 
 def idle_servers(system: System) -> float:
-    """thm-idle: the stationary mean number of idle servers is υ/√n, whatever the routing.
+    """thm-idle-servers: the stationary mean number of idle servers is υ/√n, whatever the routing.
 
     Exact at every n: jobs come and go at the same rate. Number of servers, not limit units.
 
@@ -139,7 +139,7 @@ def idle_servers(system: System) -> float:
 
 
 def pauses_gap_ratios(system: System) -> NDArray[np.float64]:
-    """thm-pauses: with pauses the stationary gaps are independent and geometric.
+    """With pauses the stationary gaps are independent and geometric.
 
     In the system with pauses an arrival or departure that would break the order of tied queues is lost.
     Then P(Z_k ≥ m) = ρ_k^m with ρ_k = Π_{j≥k} λ_j/n, λ_j the arrival rate at rank j: exact at every n.
