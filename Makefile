@@ -2,7 +2,7 @@
 #
 #   PYTHON       the interpreter that .venv is made with: Python 3.11, 3.12 or 3.13
 #   INSTALLER    uv, or pip for a network where only pip is set up
-#   PYTEST_ARGS  more arguments for pytest, as in PYTEST_ARGS='-n 2 -k ranks'
+#   PYTEST_ARGS  arguments for pytest: by default one process a core
 #   PROFILE      sizes that the book is built with: smoke, default or full
 #   JOBS         chapters executed at the same time; by default one for each processor
 #   PORT         where `make serve` shows the book
@@ -10,7 +10,7 @@
 
 PYTHON ?= python3
 INSTALLER ?= uv
-PYTEST_ARGS ?=
+PYTEST_ARGS ?= -n auto --dist worksteal
 PROFILE ?= default
 JOBS ?=
 PORT ?= 8000
@@ -31,6 +31,9 @@ unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV CONDA_PREFIX JUPYTER_PATH UV_SYSTEM_P
 # Python reads the path of an editable package in the locale's encoding: in the
 # C locale a checkout under a folder with an accent would not start.
 export LC_ALL := C.UTF-8
+
+# The programs run several processes or threads of their own; BLAS threads besides would only wait.
+export OPENBLAS_NUM_THREADS ?= 1
 
 .PHONY: help
 help: ## list the targets
@@ -66,6 +69,10 @@ test-lowest: venv ## run the tests with the oldest allowed direct dependencies, 
 	$(VENV)/bin/uv venv --quiet --clear --no-python-downloads --python $(PY) $(LOWEST)
 	$(VENV)/bin/uv pip install --quiet --python $(LOWEST)/bin/python --resolution lowest-direct --editable '.[dev]'
 	$(LOWEST)/bin/python -m pytest -W default::DeprecationWarning $(PYTEST_ARGS)
+
+.PHONY: bench
+bench: venv ## measure speed against what else could be used; needs g++ and a quiet machine
+	$(PY) -m benchmarks
 
 .PHONY: lint
 lint: venv ## check the style, the format and the types

@@ -18,6 +18,7 @@ import numpy as np
 from cycler import cycler
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
@@ -189,6 +190,16 @@ def survival(ax: Axes, samples: ArrayLike, label: str | None = None, **style: An
     above = 1.0 - (np.arange(ordered.size) + 0.5) / ordered.size
     ax.step(ordered, above, where="post", label=label, **style)
     ax.set_yscale("log")
+
+
+def log_ticks(ax: Axes, axes: str = "xy") -> None:
+    """Make axes logarithmic with ticks at 1, 2, 5, 10, 20, … in plain numbers: for ranges of a decade or two."""
+    for name in axes:
+        getattr(ax, f"set_{name}scale")("log")
+        axis = getattr(ax, f"{name}axis")
+        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axis.set_minor_locator(NullLocator())
 
 
 def ranked_paths(ax: Axes, times: ArrayLike, lengths: ArrayLike, **style: Any) -> None:
