@@ -36,19 +36,17 @@ def _row(claim: Claim, labels: dict[str, str], chapter_links: bool) -> list[str]
         link = f'<a href="{home}.html#{claim.theorem}">{claim.theorem}</a>' if home else claim.theorem
         theorem = f" ({link})"
     colour = "rr-holds" if claim.holds else "rr-fails"
-    allowance = "–"
-    if claim.allowance:
-        allowance = f'{claim.allowance:.2g} <span class="rr-reason">{mathematics(claim.reason)}</span>'
+    reason = f'<span class="rr-reason">Allowance: {mathematics(claim.reason)}.</span>' if claim.allowance else ""
     of = f" (worst of {claim.components})" if claim.components > 1 else ""
     error = f" ± {claim.standard_error:.2g}" if claim.standard_error > 0 else ""
     formula = f"<br>{mathematics(f'${claim.formula}$')}" if claim.formula else ""
-    words = f"{where}{mathematics(claim.statement)}{theorem}{formula}"
+    words = f"{where}{mathematics(claim.statement)}{theorem}{formula}{reason}"
     return [
         f'<code id="{claim.id}">{claim.id}</code><br>{words}',
         f'<strong class="{colour}">{claim.verdict}</strong>',
         _number(claim.predicted, {"above": "&gt; ", "below": "&lt; "}.get(claim.kind, "")),
         f"{_number(claim.measured)}{error}{of}",
-        allowance,
+        _number(claim.allowance or math.nan, form=".2g"),
         _number(claim.z, form=".2f"),
         "–" if not math.isfinite(claim.resolution) else f"{_percent(100 * claim.resolution)} %",
     ]

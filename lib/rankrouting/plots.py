@@ -33,6 +33,7 @@ POLICY_COLOURS = {"MJSQ": COLOURS[0], "random": COLOURS[1], "JSQ": COLOURS[6]}
 THEORY: dict[str, Any] = {"color": "#444444", "linewidth": 1.6, "zorder": 1}
 
 _STYLE: Any = {
+    "axes.axisbelow": True,
     "axes.grid": True,
     "axes.prop_cycle": cycler(color=COLOURS),
     "axes.spines.right": False,

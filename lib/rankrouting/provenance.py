@@ -107,7 +107,7 @@ def figure_sources(root: Path | None = None) -> list[FigureSource]:
     for chapter in chapters.all_chapters(root):
         used: list[str] = []
         for tree in _code(chapter.path):
-            used += [name for name in _library_names(tree) if name not in used]
+            used = list(dict.fromkeys([*used, *_library_names(tree)]))
             for figure in _shown_figures(tree):
                 found.append(FigureSource(figure, chapter.name, tuple(used)))
                 used = []
@@ -119,13 +119,13 @@ def figures_frame() -> pd.DataFrame:
     tests = _tests_by_name(repository.root() / "tests")
     rows = []
     for one in figure_sources():
-        named = [test for name in one.functions for test in tests.get(name.rpartition(".")[2], [])[:1]]
+        named = [test for name in one.functions for test in tests.get(name, [])[:1]]
         rows.append(
             {
                 "figure": one.figure,
                 "chapter": one.chapter,
-                "functions": ", ".join(one.functions),
-                "tests": ", ".join(dict.fromkeys(named)),
+                "functions": ", ".join(one.functions) or "–",
+                "tests": ", ".join(dict.fromkeys(named)) or "–",
             }
         )
     return pd.DataFrame(rows, columns=["figure", "chapter", "functions", "tests"])
@@ -139,7 +139,7 @@ def _code(path: Path) -> Iterator[ast.Module]:
             yield ast.parse("\n".join(line for line in lines if not line.startswith(("%", "!"))))
 
 
-def _library_names(tree: ast.Module) -> Iterator[str]:
+def _library_names(tree: ast.AST) -> Iterator[str]:
     """Yield names such as analytic.gap_law that a cell uses."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in _MODULES:
@@ -156,16 +156,15 @@ def _shown_figures(tree: ast.Module) -> Iterator[str]:
 
 
 def _tests_by_name(folder: Path) -> dict[str, list[str]]:
-    """Return, for each name, the tests whose body has it, as in ``test_analytic.py::test_gap_law``."""
+    """Return the tests that use each function: for ``analytic.gap_law``, ``test_analytic.py::test_gap_law`` first."""
     found: dict[str, list[str]] = {}
     for path in sorted(folder.glob("test_*.py")):
         for node in ast.parse(path.read_text("utf-8")).body:
             if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
-                inside = {one.attr for one in ast.walk(node) if isinstance(one, ast.Attribute)}
-                inside |= {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
-                for name in inside:
+                for name in dict.fromkeys(_library_names(node)):
                     found.setdefault(name, []).append(f"{path.name}::{node.name}")
-    # A test that is named after the function comes first.
+    # A test that is named after the function comes first, then one in the file that is named after its module.
     for name, tests in found.items():
-        tests.sort(key=lambda test, name=name: not test.endswith(f"::test_{name}"))  # type: ignore[misc]
+        module, _, function = name.partition(".")
+        tests.sort(key=lambda test, m=module, f=function: (f"::test_{f}" not in test, f"_{m}.py" not in test))  # type: ignore[misc]
     return found

@@ -264,8 +264,10 @@ def _columns(table: Mapping[str, Any]) -> dict[str, Any]:
 
 def _cell(value: Any, form: str | None) -> str:
     """Return a cell as HTML: a formatted number, or text with mathematics."""
+    if isinstance(value, (float, np.floating)) and np.isnan(value):
+        return "–"
     if form is not None:
-        return mathematics(format(value, form))
+        return mathematics(format(value, form).replace("-", "−"))
     if isinstance(value, (float, np.floating)):
-        return "–" if np.isnan(value) else f"{value:.4g}"
+        return f"{value:.4g}".replace("-", "−")
     return mathematics(str(value))
