@@ -180,12 +180,14 @@ def test_figures_lead_to_functions_and_tests(book: Path) -> None:
     ]
     add_chapter(book, "alpha", notebook("alpha", cells))
     (book / "tests").mkdir()
-    (book / "tests" / "test_x.py").write_text("def test_a():\n    gap_law(1)\ndef test_gap_law():\n    gap_law(2)\n")
+    (book / "tests" / "test_x.py").write_text(
+        "def test_a():\n    analytic.gap_law(1)\ndef test_gap_law():\n    analytic.gap_law(2)\n"
+    )
     assert [(it.figure, it.chapter, it.functions) for it in provenance.figure_sources()] == [
         ("gaps", "alpha", ("analytic.gap_law", "queues.simulate_paths")),
         ("total", "alpha", ("exact.total",)),
     ]
-    assert provenance.figures_frame()["tests"].tolist() == ["test_x.py::test_gap_law", ""]
+    assert provenance.figures_frame()["tests"].tolist() == ["test_x.py::test_gap_law", "–"]
 
 
 BOOK = [path for path in sorted((ROOT / "book").glob("*.ipynb"))]

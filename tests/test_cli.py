@@ -70,7 +70,7 @@ REFUSED: list[tuple[Sequence[str], str]] = [
     (["run", "alpha", "-f", "tuple.yml"], "not YAML"),
     (["run", "alpha", "-o", "absent/out.ipynb"], "cannot be written"),
     (["run", "alpha", "-o", "out.txt"], "must end in .ipynb"),
-    (["run", "alpha", "-o", "book/alpha.ipynb"], "is the chapter itself"),
+    (["run", "alpha", "-o", "book/alpha.ipynb"], "the chapters of the book are there"),
     (["book", "--profile", "defualt"], "did you mean 'default'"),
     (["claims", "--profile", "default"], "has not been built"),
 ]

@@ -313,7 +313,7 @@ def test_too_many_states_are_refused_at_once():
     with pytest.raises(exact.TooManyStatesError, match="64-bit"):
         exact.stationary(case(K=20), truncation=7)
     with pytest.raises(exact.TooManyStatesError, match="K = 1"):
-        exact.stationary(System(n=10**16, K=1, upsilon=1.0, policy=jsq()))
+        exact.stationary(System(n=10**15, K=1, upsilon=1.0, policy=jsq()))
     with pytest.raises(exact.TooManyStatesError, match="2 times"):
         exact.transient(case(n=10**7), [0, 0], [1.0, 2.0])
 

@@ -332,6 +332,12 @@ def test_counts_beyond_32_bits():
         (lambda: queues.simulate_paths(PAIR, [1.0], method="jumps", idle=True), "skip the moments"),
         (lambda: queues.simulate_paths(PAIR, [1.0], threads=0), "threads = 0"),
         (lambda: queues.simulate_paths("x", [1.0]), "must be a System"),
+        (lambda: queues.simulate_paths(PAIR, [1e300]), "times up to 1e\\+300"),
+        (lambda: queues.simulate_paths(PAIR, [1e12], method="events"), "steps of events"),
+        (lambda: queues.simulate_paths(PAIR, [1.0], x0=1e300), "too many jobs"),
+        (lambda: queues.simulate_paths(PAIR, [1.0], replications=10**12), "replications = 1000000000000: a result"),
+        (lambda: queues.simulate_stationary(PAIR, horizon=1e300), "horizon up to 1e\\+300"),
+        (lambda: queues.simulate_stationary(PAIR, spacing=1e-300), "observations"),
         (
             lambda: queues.simulate_paths(replace(PAIR, policy=jsq()), [1.0], method="jumps"),
             "ranks every job",

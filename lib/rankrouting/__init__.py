@@ -5,6 +5,9 @@ Rank-Based Diffusions". Start with `System` and `System.limit`; `analytic` has a
 formula, `exact` laws at finite n, `queues` and `diffusion` simulate.
 """
 
+from importlib import import_module
+from types import ModuleType
+
 from .checks import UnstableError
 from .model import CollapsedLimit, Limit, System
 from .policies import (
@@ -37,3 +40,10 @@ __all__ = [
     "queues",
     "random_routing",
 ]
+
+
+def __getattr__(name: str) -> ModuleType:
+    """Import `analytic`, `exact` and the other modules when they are first asked for."""
+    if name in __all__:
+        return import_module(f".{name}", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

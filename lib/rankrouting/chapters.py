@@ -86,7 +86,7 @@ class Parameter:
         if words and isinstance(value, str):
             try:
                 value = yaml.safe_load(value)
-            except yaml.YAMLError:
+            except (yaml.YAMLError, ValueError, LookupError, AttributeError, RecursionError):
                 pass
         if not isinstance(value, list) or not value:
             raise self._refuse(value, "a list with at least one element, as in [1, 2]")
@@ -305,12 +305,17 @@ def _injected(inputs: Iterable[str]) -> list[str]:
 
 def read_values(path: Path) -> dict[str, Any]:
     """Read a YAML file of parameters or profiles; raise `ParameterError` if it is not a mapping."""
+    if path.exists() and not path.is_file():
+        raise ParameterError(f"{path}: is not a regular file")
     try:
         values = yaml.load(path.read_text("utf-8"), Loader=_StrictLoader)
     except OSError as error:
         raise ParameterError(f"{path}: {error.strerror or error}") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ParameterError(f"{path}: not YAML: {' '.join(str(error).split())}") from None
+    except (ValueError, LookupError, AttributeError, RecursionError) as error:
+        # What the constructors of dates, numbers and tags, or deep nesting, make of hostile values.
+        raise ParameterError(f"{path}: has a value that cannot be read ({type(error).__name__})") from None
     if values is None:
         return {}
     if not isinstance(values, dict) or not all(isinstance(name, str) for name in values):

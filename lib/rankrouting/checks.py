@@ -33,10 +33,10 @@ def whole(name: str, value: Any, *, at_least: int = 1) -> int:
     ValueError: n = 2.5: must be a whole number, at least 1
     """
     requirement = f"must be a whole number, at least {at_least}"
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (numbers.Real, np.number)):
-        raise ValueError(f"{name} = {value!r}: {requirement}")
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
+        raise ValueError(f"{name} = {_shown(value)}: {requirement}")
     number: Any = value
-    if not math.isfinite(number) or number != int(number) or int(number) < at_least:
+    if not _finite(number) or number != int(number) or int(number) < at_least:
         raise ValueError(f"{name} = {_plain(number)}: {requirement}")
     return int(number)
 
@@ -63,12 +63,27 @@ def real(
     for words, bound in (("above", above), ("at least", at_least), ("at most", at_most), ("below", below)):
         if math.isfinite(bound):
             requirement += f", {words} {bound:g}"
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (numbers.Real, np.number)):
-        raise ValueError(f"{name} = {value!r}: {requirement}")
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real) or not _finite(value):
+        raise ValueError(f"{name} = {_shown(value)}: {requirement}")
     number = float(value)
     if not math.isfinite(number) or not (above < number < below and at_least <= number <= at_most):
         raise ValueError(f"{name} = {_plain(value)}: {requirement}")
     return number
+
+
+# Counts are 64-bit integers; beyond this many a sum of a few of them could pass their end.
+LARGEST_COUNT = 10**16
+_LARGEST_RESULT = 2**34  # bytes
+
+
+def result_fits(replications: int, *shape: int) -> None:
+    """Raise if an array of floats (replications, *shape) would take more than 16 GiB."""
+    size = 8.0 * replications * math.prod(shape)
+    if size > _LARGEST_RESULT:
+        raise ValueError(
+            f"replications = {replications}: a result of shape {(replications, *shape)} would take"
+            f" {size / 2**30:.3g} GiB; at most {_LARGEST_RESULT // 2**30} GiB are allowed"
+        )
 
 
 def one_of(name: str, value: Any, allowed: Sequence[str]) -> str:
@@ -81,9 +96,12 @@ def one_of(name: str, value: Any, allowed: Sequence[str]) -> str:
 def finite_array(name: str, value: Any) -> NDArray[np.float64]:
     """Return `value` as a float array without NaN or infinity."""
     try:
-        array = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name} = {value!r}: must be an array of finite numbers") from None
+        given = np.asarray(value)
+        if given.dtype.kind not in "iufO" and given.size:
+            raise TypeError
+        array = given.astype(np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(f"{name} = {_shown(value)}: must be an array of finite numbers") from None
     if not np.all(np.isfinite(array)):
         raise ValueError(f"{name} = {_plain(value)}: must be finite, without NaN or infinity")
     return array
@@ -119,10 +137,29 @@ def rank_probabilities(value: Any) -> tuple[float, ...]:
     return tuple(float(x) for x in p / p.sum())
 
 
+def _finite(value: Any) -> bool:
+    """Whether a real number is finite as a float."""
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        return False
+
+
+def _shown(value: Any) -> str:
+    """Show what is no number, in one line of at most 60 characters."""
+    whole_number = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    text = _digits(int(value)) if whole_number else " ".join(repr(value).split())
+    return text if len(text) <= 60 else text[:59] + "…"
+
+
+def _digits(value: int) -> str:
+    return str(value) if abs(value) < 10**60 else f"about 10^{round(math.log10(abs(value)))}"
+
+
 def _plain(value: Any) -> str:
     """Show a number as typed and a long array by its first entries."""
     if isinstance(value, np.ndarray | list | tuple):
         entries: Iterable[Any] = np.ravel(np.asarray(value, dtype=object))
-        shown = [f"{x:g}" if isinstance(x, (numbers.Real, np.number)) else repr(x) for x in entries]
+        shown = [f"{x:g}" if isinstance(x, numbers.Real) else repr(x) for x in entries]
         return "[" + ", ".join(shown[:6] + (["…"] if len(shown) > 6 else [])) + "]"
-    return f"{value:g}" if isinstance(value, (float, np.floating)) else str(value)
+    return f"{value:g}" if isinstance(value, (float, np.floating)) else _shown(value)

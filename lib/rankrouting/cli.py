@@ -211,8 +211,10 @@ def _writable(path: Path, source: Path) -> Path:
         raise chapters.ParameterError(f"{path}: the output must end in .ipynb")
     if path.is_dir() or (path.exists() and not os.access(path, os.W_OK)):
         raise PermissionError(f"{path}: cannot be written")
-    if path.exists() and path.samefile(source):
-        raise PermissionError(f"{path}: is the chapter itself")
+    if path.resolve().parent == source.resolve().parent:
+        raise PermissionError(f"{path}: the chapters of the book are there")
+    if path.is_symlink() and not path.exists():
+        raise PermissionError(f"{path}: is a link to a file that does not exist")
     try:
         with tempfile.TemporaryFile(dir=path.parent):
             return path

@@ -25,6 +25,7 @@ SCHEMES = ("reflected", "projected")
 
 # numpy's standard_exponential cannot exceed 7.7 − log(2⁻⁵³) = 44.4.
 _LARGEST_EXPONENTIAL = 45.0
+_MOST_STEPS = 1e12
 
 
 class PathsWithLocalTimes(NamedTuple):
@@ -146,6 +147,9 @@ def simulate_paths(
     replications = checks.whole("replications", replications)
     step = checks.real("step", step, above=0)
     scheme = checks.one_of("scheme", scheme, SCHEMES)
+    checks.result_fits(replications, times.size, limit.K)
+    if not times[-1] / step * replications < _MOST_STEPS:
+        raise ValueError(f"step = {step:g}: more than {_MOST_STEPS:.0e} steps to the last of the times, {times[-1]:g}")
     moved = limit if isinstance(limit, Limit) else Limit(1, [-limit.upsilon], limit.K * limit.variance)
 
     lengths = np.diff(times, prepend=0.0)

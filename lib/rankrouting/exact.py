@@ -42,6 +42,8 @@ EDGE_MASS = 1e-10
 RELATIVE_ERROR = 1e-9
 RESIDUAL = 1e-12
 ATTEMPTS = 6
+_LARGEST_LENGTH = 10**9
+_MOST_STEPS = 1e8
 
 
 class TooManyStatesError(ValueError):
@@ -355,8 +357,13 @@ def transient(system: System, x0: ArrayLike, times: ArrayLike) -> TransientLaw:
     lengths = checks.starting_points(x0, 1, K)[0]
     if np.any(lengths != np.floor(lengths)):
         raise ValueError(f"x0 = {lengths.tolist()}: must be whole numbers of jobs")
+    if np.any(lengths > _LARGEST_LENGTH):
+        raise ValueError(f"x0 = {lengths.tolist()}: must be at most {_LARGEST_LENGTH:.0e} jobs")
     start = np.sort(lengths.astype(np.int64))
     at = checks.sample_times(times)
+    steps = (system.arrival_rate + system.n * system.K) * float(at[-1])
+    if not steps < _MOST_STEPS:
+        raise ValueError(f"times up to {at[-1]:g}: about {steps:.1e} steps; at most {_MOST_STEPS:.0e} are allowed")
     for attempt in range(ATTEMPTS):
         kept = _transient.window(system, start, float(at[-1]), 1.4**attempt)
         count = math.prod(kept.shape)

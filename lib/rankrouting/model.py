@@ -60,6 +60,11 @@ class System:
         set_field(self, "upsilon", checks.real("upsilon", self.upsilon))
         if not isinstance(self.policy, Policy):
             raise ValueError(f"policy = {self.policy!r}: must be a Policy, for instance mjsq(c=2.0)")
+        if not self.n * self.K + self.arrival_rate < checks.LARGEST_COUNT:
+            raise ValueError(
+                f"n = {self.n:.4g}, K = {self.K:.4g}, upsilon = {self.upsilon:g}: arrivals and services must be fewer"
+                f" than {checks.LARGEST_COUNT:.0e} per unit time, or they cannot be counted"
+            )
         _ = self.rank_probabilities
         taken = self.upsilon + (self.policy.c or 0.0)
         if not self.n * self.K > taken * self.sqrt_n:

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import comb
 from typing import Protocol
 
 import numpy as np
@@ -43,7 +42,9 @@ class Shortest:
 
     def probabilities(self, K: int) -> NDArray[np.float64]:
         """Return (1, 0, …, 0)."""
-        return np.eye(K)[0]
+        p = np.zeros(K)
+        p[0] = 1.0
+        return p
 
     def lookups(self, K: int) -> int:
         """All K lengths are needed."""
@@ -60,7 +61,8 @@ class ShortestOfSample:
         """Return the law of the smallest of d ranks; raise if d > K."""
         if self.d > K:
             raise ValueError(f"d = {self.d}: a sample of distinct queues has at most K = {K}")
-        return np.array([comb(K - k, self.d - 1) / comb(K, self.d) for k in range(1, K + 1)])
+        k = np.arange(1.0, K)
+        return self.d / K * np.cumprod(np.append(1.0, np.maximum(K - k - self.d + 1, 0) / (K - k)))
 
     def lookups(self, K: int) -> int:
         """The d sampled lengths; none when d = 1, which is uniform routing."""
@@ -102,6 +104,13 @@ class Policy:
     name: str
     rank_law: RankLaw
     c: float | None
+
+    def __post_init__(self) -> None:
+        """Validate."""
+        if self.c is not None:
+            checks.real("c", self.c, at_least=0)
+        if not callable(getattr(self.rank_law, "probabilities", None)):
+            raise ValueError(f"rank_law = {self.rank_law!r}: must be a RankLaw, for instance Shortest()")
 
     @property
     def ranks_every_job(self) -> bool:

@@ -39,6 +39,8 @@ _METHODS = ("auto", "events", "jumps", "lazy")
 # A jump of one queue costs about as much as this many event steps (benchmarks/).
 _STEPS_PER_JUMP = 25.0
 _LAZY_FROM_K = 4
+_MOST_STEPS = 1e13
+_MOST_OBSERVATIONS = 10**8
 _WARM_UP_RELAXATIONS = 5.0
 _HORIZON_RELAXATIONS = 20.0
 _OBSERVATIONS_PER_RELAXATION = 500
@@ -222,6 +224,11 @@ def simulate_stationary(
     if spacing > horizon:
         raise ValueError(f"spacing = {spacing:g}: must be at most the horizon, {horizon:g}")
     _check_length(horizon, warmup, relaxation)
+    _check_work(system, method_name, "horizon", horizon + warmup, replications)
+    if horizon / spacing > _MOST_OBSERVATIONS:
+        raise ValueError(
+            f"spacing = {spacing:g}: at most {_MOST_OBSERVATIONS:.0e} observations of a horizon are allowed"
+        )
     start_law = analytic.gap_law(system)
     observations = max(1, round(horizon / spacing))
     durations = np.full(observations, horizon / observations)
@@ -322,10 +329,15 @@ def simulate_paths(
         raise ValueError(f"system = {system!r}: must be a System")
     grid = checks.sample_times(times)
     replications = checks.whole("replications", replications)
-    starts = np.rint(checks.starting_points(x0, replications, system.K) * system.sqrt_n).astype(np.int64)
+    checks.result_fits(replications, grid.size, system.K)
+    lengths_at_start = checks.starting_points(x0, replications, system.K) * system.sqrt_n
+    if lengths_at_start.max() >= checks.LARGEST_COUNT:
+        raise ValueError(f"x0 up to {lengths_at_start.max() / system.sqrt_n:g}: too many jobs to count")
+    starts = np.rint(lengths_at_start).astype(np.int64)
     if idle and method in ("jumps", "lazy"):
         raise ValueError(f"method = {method!r}: jumps skip the moments when servers are idle; use 'events'")
     method_name = "events" if idle else _chosen_method(system, method)
+    _check_work(system, method_name, "times", float(grid[-1]), replications)
     durations = np.diff(grid, prepend=0.0)
     shape = (replications, grid.size, system.K)
     lengths, idle_times = np.empty(shape), np.empty(shape if idle else 0)
@@ -343,6 +355,18 @@ def simulate_paths(
     replicate(task, replications, seed, threads=threads, progress=progress)
     lengths /= system.sqrt_n
     return PathsWithIdle(lengths, idle_times * system.sqrt_n) if idle else lengths
+
+
+def _check_work(system: System, method: str, name: str, time: float, replications: int) -> None:
+    """Raise if a run would take weeks, or its counts would pass the end of the integers."""
+    events = (system.arrival_rate + system.n * system.K) * time
+    steps = replications * (events if method == "events" else max(system.ranked_rate * time, 1.0) * system.K)
+    if not (events < checks.LARGEST_COUNT and steps < _MOST_STEPS):
+        raise ValueError(
+            f"{name} up to {time:.4g} with n = {system.n:.4g} and {replications} replications: about {steps:.1e} steps"
+            f" of {method} and {events:.1e} events in each; at most {_MOST_STEPS:.0e} and {checks.LARGEST_COUNT:.0e}"
+            " are allowed"
+        )
 
 
 def _is_mjsq(system: System) -> bool:

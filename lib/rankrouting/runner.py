@@ -25,6 +25,7 @@ import nbformat
 
 from . import repository
 from .chapters import Chapter
+from .results import replacing
 
 
 class ExecutionFailed(RuntimeError):  # noqa: N818 - not a programming error
@@ -200,7 +201,11 @@ def write_scrubbed(executed: Path, output: Path, root: Path) -> None:
         if any(f"{path}/" in shown for path in private):
             where = f"chapter {output.stem}, cell In [{cell.execution_count}]"
             raise ExecutionFailed(f"{where}: its output shows a path of this machine")
-    nbformat.write(notebook, output)
+    try:
+        with replacing(output) as beside:
+            beside.write_text(nbformat.writes(notebook) + "\n", "utf-8")
+    except OSError as error:
+        raise ExecutionFailed(f"{output}: cannot be written: {error.strerror}") from None
 
 
 def _two_lines(text: str) -> str:
