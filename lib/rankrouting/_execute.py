@@ -62,7 +62,7 @@ def _execute(job: dict[str, Any]) -> dict[str, Any]:
             text = f"{error.ename}: {error.evalue}".strip().rstrip(":")
             return _failure(error.exec_count, error.source, text)
         except (DeadKernelError, RuntimeError) as error:
-            cell = _first_not_done(output)
+            cell = _last_begun(output)
             begun = cell is not None and cell["number"] > 1
             if start == _STARTS or begun or not _is_dead_kernel(error):
                 cell = cell or {"number": 1, "source": ""}
@@ -81,13 +81,16 @@ def _failure(number: int | None, source: str, error: str) -> dict[str, Any]:
     return {"ok": False, "cell": number, "line": lines[0].strip() if lines else "", "error": error}
 
 
-def _first_not_done(path: Path) -> dict[str, Any] | None:
-    """Return number and source of the code cell that was running, from the notebook that was kept."""
+def _last_begun(path: Path) -> dict[str, Any] | None:
+    """Return number and source of the code cell that was begun last, from the notebook that was kept.
+
+    A cell in which the kernel died may be marked as completed; those after it are still pending.
+    """
     if not path.is_file():
         return None
     code = [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
-    for number, cell in enumerate(code, 1):
-        if cell.metadata.get("papermill", {}).get("status") != "completed" or cell.execution_count is None:
+    for number, cell in reversed(list(enumerate(code, 1))):
+        if cell.metadata.get("papermill", {}).get("status", "pending") != "pending":
             return {"number": number, "source": cell.source}
     return None
 
