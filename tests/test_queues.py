@@ -14,6 +14,7 @@ from naive import NaiveQueues
 from rankrouting import (
     System,
     UnstableError,
+    _events,
     analytic,
     exact,
     jsq,
@@ -371,3 +372,28 @@ def test_unstable_systems_have_no_stationary_law(change):
 def test_short_runs_warn():
     with pytest.warns(queues.TooShortWarning, match="relaxation time"):
         queues.simulate_stationary(PAIR, replications=2, horizon=16.0)
+
+
+@pytest.mark.parametrize("p", [[0.1, 0.2, 0.7], [0.0, 1.0], [1 / 3, 1 / 3, 1 / 3], [0.5, 0.25, 0.125, 0.125]])
+def test_ranks_are_drawn_exactly_at_the_edges_of_the_bits(p):
+    # All 2³² values of the bits, in blocks: inside a block the rank is one and the same, at the edges it is drawn.
+    system = System(n=10**4, K=len(p), upsilon=1.0, policy=msblb(2.0, p))
+    rates = _events.rates_of(system)
+    rng = np.random.default_rng(1)
+
+    def draw(bits):
+        return int(_events.choose_rank(np.uint64(bits << 32), rates, rng))
+
+    K, whole = len(p), 2**32
+    cuts = sorted({round(cut * whole) for j in range(K) for cut in (j / K, (j + rates.keep[j]) / K)} | {whole})
+    chance = np.zeros(K)
+    first = 0
+    for cut in cuts:
+        edge = range(max(first, cut - 2), min(cut + 2, whole))
+        for bits in edge:
+            chance += np.bincount([draw(bits) for _ in range(200)], minlength=K) / 200
+        if edge.start > first:
+            assert draw(first) == draw((first + edge.start - 1) // 2) == draw(edge.start - 1)
+            chance[draw(first)] += edge.start - first
+        first = max(first, edge.stop)
+    np.testing.assert_allclose(chance, np.asarray(p) * whole, atol=1.0)

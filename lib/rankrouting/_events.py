@@ -59,21 +59,23 @@ def alias_table(p: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np
 
 @inlined
 def choose_rank(bits, rates, rng):
-    """Return the index of a rank drawn from its law with 64 random bits."""
+    """Return the index of a rank drawn from its law with the upper 32 of 64 random bits."""
     if rates.always_shortest:
         return 0
-    # 32 bits for the index and 32 for whether it is kept; on the edge of either, an ordinary draw.
-    K = np.uint64(rates.keep.size)
-    product = (bits >> np.uint64(32)) * K
-    edge = product & np.uint64(0xFFFFFFFF)
+    # The whole part of K times a uniform number is the index, the fraction decides whether it is kept. The
+    # bits say that the fraction lies in [low, low + K); where that is not enough, another draw completes it.
+    K = rates.keep.size
+    product = (bits >> np.uint64(32)) * np.uint64(K)
     j = np.int64(product >> np.uint64(32))
-    if edge < K and edge < np.uint64(4294967296) % K:
-        j = np.int64(rng.random() * rates.keep.size)
-    scaled = rates.keep[j] * 4294967296.0
-    low = float(bits & np.uint64(0xFFFFFFFF))
-    if low + 1.0 <= scaled or (low < scaled and rng.random() < scaled - low):
-        return j
-    return rates.alias[j]
+    low = float(product & np.uint64(0xFFFFFFFF))
+    threshold = rates.keep[j] * 4294967296.0
+    if low < threshold < low + K or low + K > 4294967296.0:
+        low += K * rng.random()
+        if low >= 4294967296.0:
+            j += 1
+            low -= 4294967296.0
+            threshold = rates.keep[j] * 4294967296.0
+    return j if low < threshold else rates.alias[j]
 
 
 @inlined
@@ -245,8 +247,6 @@ def sorted_kernel(lengths, durations, out, rates, labelled, rng, state):
             if low == up:
                 is_up = rng.random() < up_fraction
             if is_up:
-                if not rates.always_shortest:
-                    bits, s0, s1, s2, s3 = advance(s0, s1, s2, s3)
                 length = ascending[choose_rank(bits, rates, rng)]
                 last = at_most[length] - 1
                 if labelled:

@@ -1,0 +1,81 @@
+"""The methods of `queues`: which may be used, which is fastest, what a run costs, and how it is started."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from . import _events, _jumps, _lazy, _random, checks
+from .model import System
+
+Floats = NDArray[np.float64]
+Lengths = NDArray[np.int64]
+Method = Literal["auto", "events", "jumps", "lazy"]
+Advance = Callable[[Lengths, Floats], Lengths]
+
+METHODS = ("auto", "events", "jumps", "lazy")
+# A jump of one queue costs about as much as this many event steps (benchmarks/).
+_STEPS_PER_JUMP = 25.0
+_LAZY_FROM_K = 4
+_MOST_STEPS = 1e13
+
+
+def fastest_method(system: System) -> str:
+    """Return the exact method that costs least for this system: ``"events"``, ``"jumps"`` or ``"lazy"``."""
+    jumps_per_queue = max(system.ranked_rate, 1.0)
+    if system.policy.ranks_every_job or 2 * system.n < _STEPS_PER_JUMP * jumps_per_queue:
+        return "events"
+    return "lazy" if _is_mjsq(system) and system.K >= _LAZY_FROM_K else "jumps"
+
+
+def chosen_method(system: System, method: str) -> str:
+    """Return the method to use, ``"auto"`` resolved; raise if the policy does not allow it."""
+    checks.one_of("method", method, METHODS)
+    if method in ("jumps", "lazy") and system.policy.ranks_every_job:
+        raise ValueError(
+            f"method = {method!r}: {system.policy.name} ranks every job, so there is nothing to jump over; use 'events'"
+        )
+    if method == "lazy" and not _is_mjsq(system):
+        raise ValueError(f"method = 'lazy': needs ranked jobs to join the shortest queue, not {system.policy.name}")
+    return fastest_method(system) if method == "auto" else method
+
+
+def check_work(system: System, method: str, name: str, time: float, replications: int) -> None:
+    """Raise if a run would take weeks, or its counts would pass the end of the integers."""
+    events = (system.arrival_rate + system.n * system.K) * time
+    steps = replications * (events if method == "events" else max(system.ranked_rate * time, 1.0) * system.K)
+    if not (events < checks.LARGEST_COUNT and steps < _MOST_STEPS):
+        raise ValueError(
+            f"{name} up to {time:.4g} with n = {system.n:.4g} and {replications} replications: about {steps:.1e} steps"
+            f" of {method} and {events:.1e} events in each; at most {_MOST_STEPS:.0e} and {checks.LARGEST_COUNT:.0e}"
+            " are allowed"
+        )
+
+
+def advance_with(system: System, method: str, rng: Generator, *, labelled: bool) -> Advance:
+    """Return the function (lengths, durations) → lengths after each duration, one row each."""
+    rates = _events.rates_of(system)
+    state = _random.new_state(rng)
+
+    def advance(lengths: Lengths, durations: Floats) -> Lengths:
+        lengths = lengths.copy()
+        out = np.empty((durations.size, system.K), dtype=np.int64)
+        if method == "jumps":
+            _jumps.jumps_kernel(lengths, durations, out, rates, rng, state)
+        elif method == "lazy":
+            _lazy.lazy_kernel(lengths, durations, out, rates, _lazy.WINDOW, rng, state)
+        elif system.policy.ranks_every_job:
+            _events.sorted_kernel(lengths, durations, out, rates, labelled, rng, state)
+        else:
+            _events.thin_kernel(lengths, durations, out, rates, rng, state)
+        return out
+
+    return advance
+
+
+def _is_mjsq(system: System) -> bool:
+    return not system.policy.ranks_every_job and bool(system.rank_probabilities[0] == 1.0)
