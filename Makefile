@@ -93,4 +93,4 @@ lock: venv ## write requirements.lock anew from pyproject.toml
 .PHONY: clean
 clean: ## remove all that was made, .venv too
 	rm -rf $(VENV) $(LOWEST) _build .mypy_cache .pytest_cache .ruff_cache .hypothesis lib/*.egg-info
-	find lib tests tools book -name __pycache__ -prune -exec rm -rf {} +
+	find lib tests tools book benchmarks -name __pycache__ -prune -exec rm -rf {} +
