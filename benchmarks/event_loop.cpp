@@ -64,7 +64,9 @@ int main(int argc, char** argv) {
     std::iota(order.begin(), order.end(), 0);
     const double uniform = n - (upsilon + c) * root / K, ranked = c * root;
     const double total = K * (n + uniform) + ranked;
-    const uint64_t up = static_cast<uint64_t>(uniform / (uniform + n) * 4294967296.0);
+    const double scaled = uniform / (uniform + n) * 4294967296.0;
+    const uint64_t up = static_cast<uint64_t>(scaled);
+    const double up_fraction = scaled - static_cast<double>(up);
     const uint64_t queues = K, rejected = 4294967296ULL % queues, low_bits = 0xffffffffULL;
     const double hazard = -std::log1p(-ranked / total);
 
@@ -77,8 +79,11 @@ int main(int argc, char** argv) {
             uint64_t bits = rng(), product = (bits >> 32) * queues;
             while ((product & low_bits) < rejected) bits = rng(), product = (bits >> 32) * queues;
             const uint64_t i = product >> 32;
+            const uint64_t low = bits & low_bits;
+            bool is_up = low < up;
+            if (low == up) is_up = unit(rng) < up_fraction;
             const int64_t length = q[i];
-            q[i] = (bits & low_bits) < up ? length + 1 : std::max<int64_t>(length - 1, 0);
+            q[i] = is_up ? length + 1 : std::max<int64_t>(length - 1, 0);
         }
         left -= run;
         if (left > 0) {

@@ -11,6 +11,8 @@ import cimba as cb
 
 from . import Simulated, uncounted
 
+NAME = "Cimba"
+
 # Cimba's stores record their lengths while the window of measurement is open. This one never opens.
 NEVER = cb.Window(warmup=1e15, duration=1.0)
 

@@ -15,6 +15,8 @@ import ciw
 
 from . import Simulated, uncounted
 
+NAME = "Ciw"
+
 
 class ShortestOfSample(ciw.routing.NodeRouting):
     """Routes to the shortest of d sampled queues: the first of the shortest, as a sample is in random order."""

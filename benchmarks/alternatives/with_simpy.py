@@ -16,6 +16,8 @@ from simpy.events import ProcessGenerator
 
 from . import Simulated, uncounted
 
+NAME = "SimPy"
+
 
 def simulate(K: int, d: int, load: float, customers: int, seed: int) -> Simulated:
     """Simulate with SimPy."""

@@ -9,7 +9,7 @@ edge of an interval is refined by another one.
 Two loops, because two things can be cheap. `thin_kernel` ranks only at the few ranked arrivals and
 keeps labelled queues in any order. `sorted_kernel`, for policies that rank every job, keeps the
 lengths sorted: an arrival moves the last, a departure the first of the tied queues, and both places
-are known from the counts of queues of at most each length, so a step costs O(1) at any K.
+are known from the counts of queues below each length, so a step costs O(1) at any K.
 """
 
 from __future__ import annotations
@@ -214,19 +214,23 @@ def idle_kernel(lengths, durations, out, idle_out, rates, rng, state):
 
 
 @inlined
-def counts_up_to(ascending, capacity):
-    """Return at_most, shape (capacity,): the number of queues of each length or shorter."""
-    at_most = np.zeros(capacity, dtype=np.int64)
+def counts_below(ascending, capacity):
+    """Return below, shape (capacity,): the number of queues shorter than each length."""
+    below = np.zeros(capacity, dtype=np.int64)
     for length in ascending:
-        at_most[length] += 1
+        below[length + 1] += 1
     for length in range(1, capacity):
-        at_most[length] += at_most[length - 1]
-    return at_most
+        below[length] += below[length - 1]
+    return below
 
 
 @kernel
 def sorted_kernel(lengths, durations, out, rates, labelled, rng, state):
-    """As `thin_kernel` for policies that rank every job; unless `labelled`, out is ascending."""
+    """As `thin_kernel` for policies that rank every job; unless `labelled`, out is ascending.
+
+    An arrival and a service differ by numbers, not by a branch: half of such branches would be mispredicted,
+    and that is most of the time of a step.
+    """
     K = lengths.size
     queues = np.uint64(K)
     rejected = np.uint64(4294967296 % K)
@@ -235,7 +239,7 @@ def sorted_kernel(lengths, durations, out, rates, labelled, rng, state):
     labels = np.argsort(lengths)
     ascending = lengths[labels]
     capacity = 2 * ascending[-1] + 64
-    at_most = counts_up_to(ascending, capacity)
+    below = counts_below(ascending, capacity)
     total_rate = K * rates.service + rates.ranked
     up, up_fraction = up_threshold(rates.ranked / total_rate)
     s0, s1, s2, s3 = state[0], state[1], state[2], state[3]
@@ -246,31 +250,29 @@ def sorted_kernel(lengths, durations, out, rates, labelled, rng, state):
             is_up = low < up
             if low == up:
                 is_up = rng.random() < up_fraction
-            if is_up:
-                length = ascending[choose_rank(bits, rates, rng)]
-                last = at_most[length] - 1
-                if labelled:
-                    first = at_most[length - 1] if length > 0 else 0
-                    chosen = first + int(rng.random() * (last - first + 1))
-                    labels[chosen], labels[last] = labels[last], labels[chosen]
-                ascending[last] = length + 1
-                at_most[length] = last
-                if length + 2 >= capacity:
-                    capacity *= 2
-                    at_most = counts_up_to(ascending, capacity)
-            else:
+            product, rank_bits = (bits >> half) * queues, bits
+            while product & low_bits < rejected:
+                bits, s0, s1, s2, s3 = advance(s0, s1, s2, s3)
                 product = (bits >> half) * queues
-                while product & low_bits < rejected:
-                    bits, s0, s1, s2, s3 = advance(s0, s1, s2, s3)
-                    product = (bits >> half) * queues
-                served = product >> half
-                length = ascending[served]
-                if length > 0:
-                    first = at_most[length - 1]
-                    if labelled:
-                        labels[served], labels[first] = labels[first], labels[served]
-                    ascending[first] = length - 1
-                    at_most[length - 1] = first + 1
+            served = np.int64(product >> half)
+            arrived = np.int64(is_up)
+            chosen = served * (1 - arrived)
+            if not rates.always_shortest and is_up:
+                chosen = choose_rank(rank_bits, rates, rng)
+            length = ascending[chosen]
+            if length + arrived == 0:
+                continue
+            # The last of the tied queues grows, or the first shrinks.
+            moved = below[length + arrived] - arrived
+            if labelled:
+                first = below[length]
+                tied = first + int(rng.random() * (below[length + 1] - first)) if is_up else chosen
+                labels[tied], labels[moved] = labels[moved], labels[tied]
+            ascending[moved] = length + 2 * arrived - 1
+            below[length + arrived] = moved + 1 - arrived
+            if length + 4 >= capacity:
+                capacity *= 2
+                below = counts_below(ascending, capacity)
         if labelled:
             for k in range(K):
                 out[j, labels[k]] = ascending[k]

@@ -89,7 +89,7 @@ class Parameter:
             except (yaml.YAMLError, ValueError, LookupError, AttributeError, RecursionError):
                 pass
         if not isinstance(value, list) or not value:
-            raise self._refuse(value, "a list with at least one element, as in [1, 2]")
+            raise self._refuse(value, "a list with at least one element, written as in [1, 2]")
         return [self._scalar(one, self.type[5:-1], False) for one in value]
 
     def _scalar(self, value: Any, kind: str, words: bool) -> Any:
@@ -174,6 +174,8 @@ def find(name: str, root: Path | None = None) -> Chapter:
     paths = {Path(one).name: root / f"{one}.ipynb" for one in documents(root)}
     if name not in paths or not paths[name].is_file():
         known = [one for one, path in paths.items() if path.is_file()]
+        if re.fullmatch(r"\w+", name) and (root / "book" / f"{name}.ipynb").is_file():
+            raise ChapterError(f"book/{name}.ipynb is not in _toc.yml")
         raise ChapterError(f"there is no chapter {name!r}{_nearest(name, known)}")
     return load(paths[name])
 

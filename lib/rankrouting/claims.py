@@ -432,7 +432,9 @@ def load_claims(names: Iterable[str] | None = None, folder: Path | None = None) 
     for name in names:
         path = folder / name / "claims.json"
         if not path.is_file():
-            raise FileNotFoundError(f"chapter {name} has left no claims: run it first")
+            raise FileNotFoundError(
+                f"chapter {name} has left no claims in {folder}: build the book, or run all chapters that state claims"
+            )
         known = {field.name for field in fields(Claim)}
         for entry in json.loads(path.read_text("utf-8")):
             claims.append(Claim(**{key: value for key, value in entry.items() if key in known}))

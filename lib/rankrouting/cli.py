@@ -100,8 +100,11 @@ def run(
         list[str] | None,
         typer.Option("-p", "--parameter", metavar="NAME VALUE", help="A parameter; may be repeated."),
     ] = None,
+    profile: Annotated[
+        str | None, typer.Option(help="Sizes of a profile of the book; the chapter's defaults otherwise.")
+    ] = None,
     file: Annotated[
-        Path | None, typer.Option("-f", "--file", help="A YAML file of parameters; -p comes on top.")
+        Path | None, typer.Option("-f", "--file", help="A YAML file of lines NAME: VALUE; -p comes on top.")
     ] = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="The executed notebook; default: CHAPTER.ipynb here.")
@@ -111,7 +114,9 @@ def run(
     from . import runner
 
     found = chapters.find(chapter)
-    values = found.convert(chapters.read_values(file)) if file is not None else {}
+    values = chapters.load_profile(profile)[found.name] if profile is not None else {}
+    if file is not None:
+        values |= found.convert(_of_a_chapter(file))
     values |= found.convert(dict(_pairs(parameters or [])), words=True)
     target = _writable(output or Path(f"{found.name}.ipynb"), found.path)
     with runner.private_jupyter() as jupyter:
@@ -175,6 +180,16 @@ def claims(
     red = sum(not one.holds for one in found)
     print(f"{len(found)} claims, {red} fail")
     assert_claims(found)
+
+
+def _of_a_chapter(file: Path) -> dict[str, Any]:
+    """Return the parameters in a file; raise if it is a profile, which has sections."""
+    values = chapters.read_values(file)
+    if values and all(isinstance(value, dict) for value in values.values()):
+        raise chapters.ParameterError(
+            f"{file}: has sections, as a profile has; for a profile of the book use --profile"
+        )
+    return values
 
 
 def _pairs(parameters: list[str]) -> list[tuple[str, str]]:

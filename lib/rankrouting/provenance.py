@@ -21,7 +21,20 @@ import pandas as pd
 from . import chapters, repository
 
 # What a chapter computes with, as it is named in the chapters.
-_MODULES = ("analytic", "diffusion", "estimate", "exact", "queues")
+_MODULES = ("analytic", "diffusion", "estimate", "exact", "plots", "queues", "ranks")
+# Of plots, what every figure uses says nothing about it.
+_OF_EVERY_FIGURE = (
+    "plots.figure",
+    "plots.show",
+    "plots.theory",
+    "plots.measured",
+    "plots.log_ticks",
+    "plots.COLOURS",
+    "plots.LINES",
+    "plots.POLICY_COLOURS",
+    "plots.THEORY",
+    "plots.mpl",
+)
 
 
 def run_facts(chapter: str) -> dict[str, Any]:
@@ -92,7 +105,8 @@ class FigureSource:
     figure, chapter : str
         Name of the figure's files, and the chapter that shows it.
     functions : tuple of str
-        Functions of the library that the cells since the figure before it use, as in
+        Functions of the library that the cells since the figure before it use, also through names of the notebook
+        that they read, as in
         ``analytic.gap_law``.
     """
 
@@ -105,13 +119,59 @@ def figure_sources(root: Path | None = None) -> list[FigureSource]:
     """Return the sources of every figure, read from the chapters without running them."""
     found = []
     for chapter in chapters.all_chapters(root):
-        used: list[str] = []
+        behind: dict[str, list[str]] = {}  # the functions of the library behind each name of the notebook
+        used: list[str] = []  # since the figure before
         for tree in _code(chapter.path):
-            used = list(dict.fromkeys([*used, *_library_names(tree)]))
+            for part, bound in _parts(tree.body):
+                mine = list(dict.fromkeys([*_library_names(part), *_inherited(part, behind)]))
+                used += mine
+                behind |= dict.fromkeys(bound, mine)
+                for name in _grown_names(part):
+                    behind[name] = list(dict.fromkeys([*behind.get(name, []), *mine]))
             for figure in _shown_figures(tree):
-                found.append(FigureSource(figure, chapter.name, tuple(used)))
+                found.append(FigureSource(figure, chapter.name, tuple(dict.fromkeys(used))))
                 used = []
     return found
+
+
+def _parts(body: list[ast.stmt]) -> Iterator[tuple[ast.AST, list[str]]]:
+    """Yield the simple statements and loop heads of a cell, each with the names that it binds."""
+    for statement in body:
+        if isinstance(statement, ast.For):
+            yield statement.iter, _stored(statement.target)
+            yield from _parts(statement.body)
+        elif isinstance(statement, (ast.If, ast.With, ast.While)):
+            yield from _parts(statement.body)
+        elif isinstance(statement, ast.FunctionDef):
+            yield statement, [statement.name]
+        elif isinstance(statement, ast.Assign):
+            yield statement, [name for target in statement.targets for name in _stored(target)]
+        else:
+            yield statement, []
+
+
+def _stored(target: ast.expr) -> list[str]:
+    return [node.id for node in ast.walk(target) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
+
+
+def _inherited(part: ast.AST, behind: dict[str, list[str]]) -> Iterator[str]:
+    """Yield the functions behind the names that a part reads."""
+    for node in ast.walk(part):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            yield from behind.get(node.id, [])
+
+
+def _grown_names(part: ast.AST) -> Iterator[str]:
+    """Yield the names whose contents a part adds to: ``totals.append(…)``, ``columns["c"] = …``."""
+    for node in ast.walk(part):
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+            holder: ast.expr = node.value
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "append":
+            holder = node.func.value
+        else:
+            continue
+        if isinstance(holder, ast.Name):
+            yield holder.id
 
 
 def figures_frame() -> pd.DataFrame:
@@ -143,7 +203,9 @@ def _library_names(tree: ast.AST) -> Iterator[str]:
     """Yield names such as analytic.gap_law that a cell uses."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in _MODULES:
-            yield f"{node.value.id}.{node.attr}"
+            name = f"{node.value.id}.{node.attr}"
+            if name not in _OF_EVERY_FIGURE:
+                yield name
 
 
 def _shown_figures(tree: ast.Module) -> Iterator[str]:

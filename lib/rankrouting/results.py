@@ -241,7 +241,7 @@ def saved(chapter: str, name: str) -> pd.DataFrame:
     """
     path = repository.results_folder() / _checked_name(chapter) / f"{_checked_name(name)}.csv"
     if not path.is_file():
-        raise FileNotFoundError(f"chapter {chapter} has not saved {name}.csv: run it first")
+        raise FileNotFoundError(f"chapter {chapter} has not saved {path}: build the book, or run that chapter first")
     return pd.read_csv(path, encoding="utf-8")
 
 
