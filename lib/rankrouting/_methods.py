@@ -18,8 +18,9 @@ Method = Literal["auto", "events", "jumps", "lazy"]
 Advance = Callable[[Lengths, Floats], Lengths]
 
 METHODS = ("auto", "events", "jumps", "lazy")
-# A jump of one queue costs about as much as this many event steps (benchmarks/).
-_STEPS_PER_JUMP = 25.0
+# A jump of one queue costs as much as 15 to 24 event steps, more at small K, and lazy windows gain from four
+# queues on (benchmarks/results/crossover.csv).
+_STEPS_PER_JUMP = 20.0
 _LAZY_FROM_K = 4
 _MOST_STEPS = 1e13
 

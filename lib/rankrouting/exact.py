@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammainccinv
+from threadpoolctl import threadpool_limits
 
 from . import _chain, _multigrid, _qbd, _transient, analytic, checks
 from ._multigrid import NotConvergedError
@@ -44,6 +45,9 @@ RESIDUAL = 1e-12
 ATTEMPTS = 6
 _LARGEST_LENGTH = 10**9
 _MOST_STEPS = 1e8
+
+# Linear algebra on several threads rounds differently on every machine, and on a busy one it mostly waits.
+_one_thread = threadpool_limits.wrap(limits=1, user_api="blas")
 
 
 class TooManyStatesError(ValueError):
@@ -111,6 +115,7 @@ class StationaryLaw:
         return _rank_index(k, self.states.shape[1])
 
 
+@_one_thread
 def stationary(system: System, truncation: int | None = None) -> StationaryLaw:
     """Return the stationary law of the ranked queue lengths of the n-th system, in jobs.
 
@@ -312,6 +317,7 @@ class TransientLaw:
         return np.cumsum(np.bincount(lengths, weights=self.probabilities[time_index]))
 
 
+@_one_thread
 def transient(system: System, x0: ArrayLike, times: ArrayLike) -> TransientLaw:
     """Return the law of the ranked lengths of one or two queues at given times, from a fixed start.
 

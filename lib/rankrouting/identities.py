@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
 
 from . import checks
 from .checks import UnstableError
@@ -196,6 +195,8 @@ def mm1_law(system: System) -> Any:
     if not np.allclose(system.rank_arrival_rates, system.arrival_rate / system.K, rtol=1e-12, atol=0):
         raise ValueError(f"policy = {system.policy.name}: arrivals depend on the rank; uniform routing is needed")
     gap_rates(system)
+    from scipy import stats  # takes as long to import as all the rest of the library
+
     return stats.geom(1 - system.load, loc=-1)
 
 
