@@ -22,7 +22,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor, as_completed
+from concurrent.futures import CancelledError, Executor, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -133,6 +133,10 @@ def _compute(cells: Sequence[Cell], executor: Executor, store: Store, bar: Any) 
                 outcome = future.result()
             except SweepFailed as error:
                 raise SweepFailed(f"{error}; {_kept(finished, cells)}") from None
+            except CancelledError:
+                raise SweepFailed(
+                    f"{cell}: was cancelled, or the scheduler is gone; {_kept(finished, cells)}"
+                ) from None
             except Exception as error:
                 said = " ".join(str(error).split()) or "no message"
                 raise SweepFailed(f"{cell}: {type(error).__name__}: {said[:500]}; {_kept(finished, cells)}") from error
