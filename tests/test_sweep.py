@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -334,10 +335,8 @@ def test_the_table_says_what_where_and_at_which_cost(tmp_path: Path) -> None:
     table = sweep.sweep(cells, tmp_path / "t.parquet")
     schema = pq.read_schema(tmp_path / "t.parquet")
     assert schema.names == list(table.columns) and all(schema.field(name).metadata[b"meaning"] for name in schema.names)
-    assert [name for name in schema.names if name not in dict.fromkeys(one for one, *_ in store_module._COLUMNS)] == [
-        "low", "high", "level",
-    ]  # fmt: skip
-    assert list(dict.fromkeys(table["policy"])) == list(dict.fromkeys(MAKERS)) or set(table["policy"]) == set(MAKERS)
+    assert set(schema.names) == {name for name, *_ in store_module._COLUMNS + store_module._INTERVAL}
+    assert set(table["policy"]) == set(MAKERS)
     assert len(table) == 6 * 2 * 3 and list(dict.fromkeys(table["cell"])) == [cell.key for cell in cells]
     assert (table["cpu_seconds"] > 0).all() and (table["wall_seconds"] >= 0.9 * table["cpu_seconds"]).all()
     assert set(table["library"]) == {cells[0].describe()["library"]} and "numpy" in table["versions"].iloc[0]
@@ -390,6 +389,18 @@ def test_a_finished_cell_is_not_computed_again(tmp_path: Path) -> None:
     with Counting() as executor:
         narrower = sweep.sweep(cells, output, executor=executor, level=0.5)
     assert executor.given == [] and (narrower["low"] > larger["low"]).all()
+
+
+def test_progress_shows_the_time_and_the_cells_that_are_left(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    cells = cells_of()
+    sweep.sweep(cells[:2], tmp_path / "t.parquet", progress=False)
+    assert capsys.readouterr().err == ""
+    sweep.sweep(cells, tmp_path / "t.parquet", progress=True)
+    shown = capsys.readouterr().err
+    assert "6 of 8 cells left" in shown and re.search(r"100%.* left, 0 of 6 cells left", shown)
 
 
 def test_a_cell_that_is_damaged_or_of_another_library_is_computed_again(

@@ -142,8 +142,8 @@ def _compute(cells: Sequence[Cell], executor: Executor, store: Store, bar: Any) 
                 raise SweepFailed(f"{cell}: {type(error).__name__}: {said[:500]}; {_kept(finished, cells)}") from error
             store.save(cell, outcome)
             finished += 1
+            bar.set_postfix_str(f"{len(cells) - finished} of {len(cells)} cells left", refresh=False)
             bar.update(_expected(cell))
-            bar.set_postfix_str(f"{len(cells) - finished} of {len(cells)} cells left")
     finally:
         for future in futures:
             future.cancel()
