@@ -67,7 +67,7 @@ test-fast: venv ## run the tests that are not marked slow
 .PHONY: test-lowest
 test-lowest: venv ## run the tests with the oldest allowed direct dependencies, in .venv-lowest
 	$(VENV)/bin/uv venv --quiet --clear --no-python-downloads --python $(PY) $(LOWEST)
-	$(VENV)/bin/uv pip install --quiet --python $(LOWEST)/bin/python --resolution lowest-direct --editable '.[dev]'
+	$(VENV)/bin/uv pip install --quiet --python $(LOWEST)/bin/python --resolution lowest-direct --editable '.[cluster,dev]'
 	$(LOWEST)/bin/python -m pytest -W default::DeprecationWarning $(PYTEST_ARGS)
 
 .PHONY: bench

@@ -48,7 +48,7 @@ def locked() -> list[tuple[str, str, Marker | None, list[str]]]:
 
 
 def test_every_direct_dependency_has_a_lower_bound() -> None:
-    for name, specifiers in direct_dependencies("dev", "bench").items():
+    for name, specifiers in direct_dependencies("cluster", "dev", "bench").items():
         assert any(one.operator == ">=" for one in specifiers), name
 
 
@@ -62,7 +62,7 @@ def conda_entries() -> tuple[list[str], list[object]]:
 def test_conda_names_the_same_dependencies() -> None:
     named = bounds([one for one in conda_entries()[0] if not one.startswith("python=")])
     assert named.pop("pip") == SpecifierSet()
-    assert named == {CONDA_NAMES.get(name, name): one for name, one in direct_dependencies("dev").items()}
+    assert named == {CONDA_NAMES.get(name, name): one for name, one in direct_dependencies("cluster", "dev").items()}
 
 
 def test_conda_pins_one_python_and_installs_this_project() -> None:
@@ -95,7 +95,7 @@ def test_the_lock_pins_every_direct_dependency_once(python: str, platform: str) 
         if marker is None or marker.evaluate(here):
             versions.setdefault(name, []).append(version)
     assert {name: found for name, found in versions.items() if len(found) > 1} == {}
-    for name, specifiers in direct_dependencies("dev", "bench").items():
+    for name, specifiers in direct_dependencies("cluster", "dev", "bench").items():
         assert name in versions, f"{name} is not locked"
         assert specifiers.contains(versions[name][0]), f"{name} {versions[name][0]} is not {specifiers}"
 

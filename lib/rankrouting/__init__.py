@@ -2,7 +2,8 @@
 
 Executable companion to Banerjee, Budhiraja and Estevez, "Load Balancing in Parallel Queues and
 Rank-Based Diffusions". Start with `System` and `System.limit`; `analytic` has a function for each
-formula, `exact` laws at finite n, `queues` and `diffusion` simulate.
+formula, `exact` laws at finite n, `queues` and `diffusion` simulate, and
+`sweep` estimates over a grid.
 """
 
 from importlib import import_module
@@ -39,6 +40,7 @@ __all__ = [
     "power_of_d",
     "queues",
     "random_routing",
+    "sweep",
 ]
 
 

@@ -14,7 +14,6 @@ allowed; of a list they hold for each element. Chapters: all, through `check_par
 from __future__ import annotations
 
 import ast
-import difflib
 import io
 import json
 import math
@@ -28,6 +27,7 @@ from typing import Any
 import yaml
 
 from . import repository
+from .checks import nearest, shown
 
 TYPES = ("int", "float", "bool", "str", "list[int]", "list[float]")
 _LARGEST = 2**63 - 1
@@ -78,9 +78,7 @@ class Parameter:
         return self._scalar(value, self.type, words)
 
     def _refuse(self, value: Any, wanted: str) -> ParameterError:
-        shown = repr(value)
-        shown = shown if len(shown) <= 60 else shown[:57] + "…"
-        return ParameterError(f"{self.name} = {shown}: must be {wanted}")
+        return ParameterError(f"{self.name} = {shown(value)}: must be {wanted}")
 
     def _list(self, value: Any, words: bool) -> list[Any]:
         if words and isinstance(value, str):
@@ -153,7 +151,7 @@ class Chapter:
         known = {one.name: one for one in self.parameters}
         for name in values:
             if name not in known:
-                raise ParameterError(f"chapter {self.name} has no parameter {name!r}{_nearest(name, known)}")
+                raise ParameterError(f"chapter {self.name} has no parameter {name!r}{nearest(name, known)}")
         return {name: known[name].convert(value, words=words) for name, value in values.items()}
 
     def parameter_values(self, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -176,7 +174,7 @@ def find(name: str, root: Path | None = None) -> Chapter:
         known = [one for one, path in paths.items() if path.is_file()]
         if re.fullmatch(r"\w+", name) and (root / "book" / f"{name}.ipynb").is_file():
             raise ChapterError(f"book/{name}.ipynb is not in _toc.yml")
-        raise ChapterError(f"there is no chapter {name!r}{_nearest(name, known)}")
+        raise ChapterError(f"there is no chapter {name!r}{nearest(name, known)}")
     return load(paths[name])
 
 
@@ -336,13 +334,13 @@ def load_profile(name: str, root: Path | None = None) -> dict[str, dict[str, Any
     root = repository.root() if root is None else root
     known = profiles(root)
     if name not in known:
-        raise ParameterError(f"there is no profile {name!r}{_nearest(name, known)}")
+        raise ParameterError(f"there is no profile {name!r}{nearest(name, known)}")
     path = root / "book" / "profiles" / f"{name}.yml"
     sections = read_values(path)
     book = {one.name: one for one in all_chapters(root)}
     for section in sections:
         if section not in book:
-            raise ChapterError(f"{path.name}: there is no chapter {section!r}{_nearest(section, book)}")
+            raise ChapterError(f"{path.name}: there is no chapter {section!r}{nearest(section, book)}")
     values: dict[str, dict[str, Any]] = {}
     for chapter in book.values():
         given = sections.get(chapter.name) or {}
@@ -383,17 +381,13 @@ class _StrictLoader(yaml.SafeLoader):
     """A YAML loader that refuses a name given twice, where PyYAML would take the last."""
 
     def construct_mapping(self, node: Any, deep: bool = False) -> Any:
-        names = [key.value for key, _ in node.value]
-        for name in names:
-            if names.count(name) > 1:
-                raise yaml.constructor.ConstructorError(None, None, f"{name} is given twice", node.start_mark)
+        names: set[str] = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode):
+                if key.value in names:
+                    raise yaml.constructor.ConstructorError(None, None, f"{key.value} is given twice", node.start_mark)
+                names.add(key.value)
         return super().construct_mapping(node, deep)
-
-
-def _nearest(name: str, known: Iterable[str]) -> str:
-    known = list(known)
-    close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    return f"; did you mean {close[0]!r}?" if close else f"; there are {', '.join(known) or 'none'}"
 
 
 def _number(value: Any, kind: str) -> int | float | None:

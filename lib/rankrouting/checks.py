@@ -7,6 +7,7 @@ every public function; no chapter uses it directly.
 
 from __future__ import annotations
 
+import difflib
 import math
 import numbers
 from collections.abc import Iterable, Sequence
@@ -34,7 +35,7 @@ def whole(name: str, value: Any, *, at_least: int = 1) -> int:
     """
     requirement = f"must be a whole number, at least {at_least}"
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
-        raise ValueError(f"{name} = {_shown(value)}: {requirement}")
+        raise ValueError(f"{name} = {shown(value)}: {requirement}")
     number: Any = value
     if not _finite(number) or number != int(number) or int(number) < at_least:
         raise ValueError(f"{name} = {_plain(number)}: {requirement}")
@@ -64,7 +65,7 @@ def real(
         if math.isfinite(bound):
             requirement += f", {words} {bound:g}"
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real) or not _finite(value):
-        raise ValueError(f"{name} = {_shown(value)}: {requirement}")
+        raise ValueError(f"{name} = {shown(value)}: {requirement}")
     number = float(value)
     if not math.isfinite(number) or not (above < number < below and at_least <= number <= at_most):
         raise ValueError(f"{name} = {_plain(value)}: {requirement}")
@@ -101,7 +102,7 @@ def finite_array(name: str, value: Any) -> NDArray[np.float64]:
             raise TypeError
         array = given.astype(np.float64)
     except (TypeError, ValueError, OverflowError):
-        raise ValueError(f"{name} = {_shown(value)}: must be an array of finite numbers") from None
+        raise ValueError(f"{name} = {shown(value)}: must be an array of finite numbers") from None
     if not np.all(np.isfinite(array)):
         raise ValueError(f"{name} = {_plain(value)}: must be finite, without NaN or infinity")
     return array
@@ -137,19 +138,36 @@ def rank_probabilities(value: Any) -> tuple[float, ...]:
     return tuple(float(x) for x in p / p.sum())
 
 
+def shown(value: Any) -> str:
+    """Show what is no number, in one line of at most 60 characters."""
+    whole_number = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    try:
+        text = _digits(int(value)) if whole_number else " ".join(repr(value).split())
+    except (ValueError, RecursionError):  # a number in it has thousands of digits, or it is nested too deeply
+        text = f"a {type(value).__name__}"
+    return text if len(text) <= 60 else text[:59] + "…"
+
+
+def nearest(name: Any, known: Iterable[str]) -> str:
+    """Return the end of a sentence about a name that is not known: the nearest that is, or all.
+
+    Examples
+    --------
+    >>> nearest("mjqs", ["jsq", "mjsq"])
+    "; did you mean 'mjsq'?"
+    """
+    name, known = name if isinstance(name, str) else shown(name), list(known)
+    close = [one for one in known if one.casefold() == name.casefold()]
+    close = close or difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    return f"; did you mean {close[0]!r}?" if close else f"; there are {', '.join(known) or 'none'}"
+
+
 def _finite(value: Any) -> bool:
     """Whether a real number is finite as a float."""
     try:
         return math.isfinite(value)
     except OverflowError:
         return False
-
-
-def _shown(value: Any) -> str:
-    """Show what is no number, in one line of at most 60 characters."""
-    whole_number = isinstance(value, numbers.Integral) and not isinstance(value, bool)
-    text = _digits(int(value)) if whole_number else " ".join(repr(value).split())
-    return text if len(text) <= 60 else text[:59] + "…"
 
 
 def _digits(value: int) -> str:
@@ -160,6 +178,6 @@ def _plain(value: Any) -> str:
     """Show a number as typed and a long array by its first entries."""
     if isinstance(value, np.ndarray | list | tuple):
         entries: Iterable[Any] = np.ravel(np.asarray(value, dtype=object))
-        shown = [f"{x:g}" if isinstance(x, numbers.Real) else repr(x) for x in entries]
-        return "[" + ", ".join(shown[:6] + (["…"] if len(shown) > 6 else [])) + "]"
-    return f"{value:g}" if isinstance(value, (float, np.floating)) else _shown(value)
+        texts = [f"{x:g}" if isinstance(x, numbers.Real) else repr(x) for x in entries]
+        return "[" + ", ".join(texts[:6] + (["…"] if len(texts) > 6 else [])) + "]"
+    return f"{value:g}" if isinstance(value, (float, np.floating)) else shown(value)

@@ -1,7 +1,7 @@
-"""The command line: ``rankrouting list``, ``run``, ``book`` and ``claims``.
+"""The command line: ``rankrouting list``, ``run``, ``book``, ``claims`` and ``sweep``.
 
 Whatever can be refused is refused before any kernel starts, in one sentence and with exit code 2.
-Exit code 1: a chapter, a claim or a page failed.
+Exit code 1: a chapter, a claim, a page or a cell of a sweep failed.
 """
 
 from __future__ import annotations
@@ -180,6 +180,50 @@ def claims(
     red = sum(not one.holds for one in found)
     print(f"{len(found)} claims, {red} fail")
     assert_claims(found)
+
+
+@app.command()
+@_one_sentence
+def sweep(
+    file: Annotated[Path, typer.Argument(metavar="FILE.yml", help="The grid, as in examples/sweep.yml.")],
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="The table; default: FILE.parquet here.")
+    ] = None,
+    threads: Annotated[
+        int | None, typer.Option(min=1, help="Cells at the same time; default: one a processor.")
+    ] = None,
+    scheduler: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="Run on the Dask cluster of this scheduler.")
+    ] = None,
+    local_cluster: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Run on a Dask cluster of N processes, started here.")
+    ] = None,
+) -> None:
+    """Estimate over a grid of systems, into a Parquet table; finished cells are not computed again."""
+    from . import sweep as sweeps
+    from .sweep_file import read_sweep
+    from .sweep_store import Store
+
+    if [threads, scheduler, local_cluster].count(None) < 2:
+        raise chapters.ParameterError("at most one of --threads, --scheduler and --local-cluster can be given")
+    try:
+        cells, level = read_sweep(file)
+        target = output or Path(f"{file.stem}.parquet")
+        Store(target)  # raises before a cluster is started
+        if scheduler is None and local_cluster is None:
+            table = sweeps.sweep(cells, target, threads=threads, level=level)
+        else:
+            with sweeps.connected(scheduler, workers=local_cluster) as client:
+                print(f"dashboard: {client.dashboard_link}", flush=True)
+                table = sweeps.sweep(cells, target, executor=client.get_executor(pure=False), level=level)
+    except (ModuleNotFoundError, ValueError) as error:
+        _stop(str(error), 2)
+    except sweeps.SweepFailed as error:
+        _stop(str(error), 1)
+    except KeyboardInterrupt:
+        print("rankrouting: interrupted; finished cells are kept", file=sys.stderr, flush=True)
+        os._exit(130)  # the cells that are running would be waited for
+    print(f"{target} ({len(cells)} cells, {len(table)} rows)")
 
 
 def _of_a_chapter(file: Path) -> dict[str, Any]:

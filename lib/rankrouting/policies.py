@@ -14,9 +14,9 @@ array([0.66666667, 0.33333333, 0.        ])
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -184,3 +184,38 @@ def marginal_power_of_d(c: float, d: int) -> Policy:
     """
     d = checks.whole("d", d)
     return Policy(f"marginal JSQ({d})", ShortestOfSample(d), checks.real("c", c, at_least=0))
+
+
+# The functions that make a policy, with the names of their parameters.
+MAKERS: dict[str, tuple[Callable[..., Policy], tuple[str, ...]]] = {
+    "mjsq": (mjsq, ("c",)),
+    "msblb": (msblb, ("c", "p")),
+    "jsq": (jsq, ()),
+    "random_routing": (random_routing, ()),
+    "power_of_d": (power_of_d, ("d",)),
+    "marginal_power_of_d": (marginal_power_of_d, ("c", "d")),
+}
+
+
+def made_by(policy: Policy) -> tuple[str, dict[str, Any]]:
+    """Return the name of the function in `MAKERS` that makes a policy, and its arguments.
+
+    Raises
+    ------
+    ValueError
+        If none of them makes it: its law of ranks or its name is another.
+
+    Examples
+    --------
+    >>> made_by(marginal_power_of_d(c=2.0, d=3))
+    ('marginal_power_of_d', {'c': 2.0, 'd': 3})
+    """
+    law = policy.rank_law
+    if isinstance(law, GivenProbabilities) and policy == Policy("MSBLB", law, policy.c) and policy.c is not None:
+        return "msblb", {"c": policy.c, "p": list(law.p)}
+    given = {"c": policy.c, "d": law.d if isinstance(law, ShortestOfSample) else None}
+    for name, (make, parameters) in MAKERS.items():
+        arguments = {one: given.get(one) for one in parameters}
+        if None not in arguments.values() and make(**arguments) == policy:
+            return name, arguments
+    raise ValueError(f"policy = {policy.name}: must be made by one of {', '.join(MAKERS)}")

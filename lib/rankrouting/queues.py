@@ -24,9 +24,10 @@ from numpy.typing import ArrayLike
 
 from . import _events, _methods, _random, checks
 from ._methods import Floats, Method, fastest_method
+from ._plan import Run, plan_stationary
 from .model import System
 from .replications import Seed, replicate
-from .stationary import Controlled, Means, Run, StationaryEstimate, TooShortWarning, simulate_stationary
+from .stationary import Controlled, Means, StationaryEstimate, TooShortWarning, simulate_stationary
 
 __all__ = [
     "Controlled",
@@ -36,6 +37,7 @@ __all__ = [
     "StationaryEstimate",
     "TooShortWarning",
     "fastest_method",
+    "plan_stationary",
     "simulate_paths",
     "simulate_stationary",
 ]

@@ -55,7 +55,7 @@ def replicate(
     seed : int or SeedSequence
         Replication i draws from ``SFC64(child)`` with the i-th child that the sequence would spawn.
     threads : int, optional
-        Default: one a processor. The results do not depend on it.
+        Default: one a processor. The results do not depend on it. One is the calling thread itself.
     progress : bool, optional
         Whether to show a bar; by default on a terminal, once a run has taken two seconds.
 
@@ -107,7 +107,8 @@ def _on_threads(
     )
     results: list[Result] = []
     with bar, ThreadPoolExecutor(max_workers=min(threads, len(batches))) as pool:
-        for part in pool.map(batch, batches):
+        # An executor starts its threads when something is submitted: never when this thread does it all.
+        for part in map(batch, batches) if threads == 1 else pool.map(batch, batches):
             results += part
             bar.update(len(part))
     return results

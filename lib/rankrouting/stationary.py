@@ -15,31 +15,15 @@ from numpy.random import Generator
 
 from . import _controls, _methods, analytic, checks
 from ._methods import Advance, Floats, Lengths, Method
+from ._plan import Run, plan_stationary
 from .model import System
 from .replications import Estimate, Seed, mean_of, replicate
 
-_WARM_UP_RELAXATIONS = 5.0
-_HORIZON_RELAXATIONS = 20.0
-_OBSERVATIONS_PER_RELAXATION = 500
-_MOST_OBSERVATIONS = 10**8
 _LENGTHS_AT_ONCE = 2**18
 
 
 class TooShortWarning(UserWarning):
     """A run is so short that its intervals may not cover as often as they say."""
-
-
-class Run(NamedTuple):
-    """What a stationary simulation ran."""
-
-    system: System
-    method: str
-    replications: int
-    horizon: float
-    warmup: float
-    spacing: float
-    seed: Seed
-    relaxation_time: float
 
 
 class Means(NamedTuple):
@@ -183,25 +167,9 @@ def simulate_stationary(
     >>> bool(abs(result.balance_z) < 4)
     True
     """
-    _check_system(system)
-    replications = checks.whole("replications", replications, at_least=2)
-    relaxation = analytic.relaxation_time(system)
-    horizon = checks.real("horizon", _HORIZON_RELAXATIONS * relaxation if horizon is None else horizon, above=0)
-    warmup = checks.real("warmup", _WARM_UP_RELAXATIONS * relaxation if warmup is None else warmup, at_least=0)
-    spacing = checks.real(
-        "spacing",
-        min(relaxation / _OBSERVATIONS_PER_RELAXATION, horizon) if spacing is None else spacing,
-        above=0,
-    )
-    method_name = _methods.chosen_method(system, method)
-    if spacing > horizon:
-        raise ValueError(f"spacing = {spacing:g}: must be at most the horizon, {horizon:g}")
+    plan = plan_stationary(system, replications, horizon, warmup, seed, method, spacing)
+    _, method_name, replications, horizon, warmup, spacing, _, relaxation = plan
     _check_length(horizon, warmup, relaxation)
-    _methods.check_work(system, method_name, "horizon", horizon + warmup, replications)
-    if horizon / spacing > _MOST_OBSERVATIONS:
-        raise ValueError(
-            f"spacing = {spacing:g}: at most {_MOST_OBSERVATIONS:.0e} observations of a horizon are allowed"
-        )
     start_law = analytic.gap_law(system)
     observations = max(1, round(horizon / spacing))
     durations = np.full(observations, horizon / observations)
@@ -214,21 +182,11 @@ def simulate_stationary(
         return _time_averages(system, advance, start, durations)
 
     parts = zip(*replicate(task, replications, seed, threads=threads, progress=progress), strict=True)
-    run = Run(system, method_name, replications, horizon, warmup, spacing, seed, relaxation)
-    return _summary(run, *map(np.array, parts))
-
-
-def _check_system(system: System) -> None:
-    if not isinstance(system, System):
-        raise ValueError(f"system = {system!r}: must be a System")
-    analytic.gap_rates(system)  # raises UnstableError
+    return _summary(plan, *map(np.array, parts))
 
 
 def _check_length(horizon: float, warmup: float, relaxation: float) -> None:
-    if horizon < relaxation:
-        raise ValueError(
-            f"horizon = {horizon:g}: must be at least one relaxation time, {relaxation:.4g}, to mean anything"
-        )
+    """Warn if a run is too short for its intervals."""
     if horizon < 5 * relaxation or warmup < relaxation:
         warnings.warn(
             f"horizon = {horizon:g} and warmup = {warmup:g} are short for a relaxation time of {relaxation:.4g}:"

@@ -1,0 +1,85 @@
+"""What a simulation of the stationary law runs, checked before it does. Public through `queues`."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from . import _methods, analytic, checks
+from ._methods import Method
+from .model import System
+from .replications import Seed
+
+_WARM_UP_RELAXATIONS = 5.0
+_HORIZON_RELAXATIONS = 20.0
+_OBSERVATIONS_PER_RELAXATION = 500
+_MOST_OBSERVATIONS = 10**8
+
+
+class Run(NamedTuple):
+    """What a stationary simulation ran."""
+
+    system: System
+    method: str
+    replications: int
+    horizon: float
+    warmup: float
+    spacing: float
+    seed: Seed
+    relaxation_time: float
+
+
+def plan_stationary(
+    system: System,
+    replications: int = 32,
+    horizon: float | None = None,
+    warmup: float | None = None,
+    seed: Seed = 0,
+    method: Method = "auto",
+    spacing: float | None = None,
+) -> Run:
+    """Return what `simulate_stationary` would run with these arguments, checked, defaults filled in.
+
+    Parameters
+    ----------
+    system, replications, horizon, warmup, seed, method, spacing
+        As of `simulate_stationary`.
+
+    Raises
+    ------
+    UnstableError
+        If the system has no stationary law.
+    ValueError
+        If an argument is out of range, or the run would take weeks.
+
+    Examples
+    --------
+    >>> from rankrouting import System, mjsq
+    >>> plan = plan_stationary(System(n=10_000, K=10, upsilon=1.0, policy=mjsq(c=2.0)))
+    >>> plan.method, plan.horizon / plan.relaxation_time
+    ('lazy', 20.0)
+    """
+    if not isinstance(system, System):
+        raise ValueError(f"system = {system!r}: must be a System")
+    analytic.gap_rates(system)  # raises UnstableError
+    replications = checks.whole("replications", replications, at_least=2)
+    relaxation = analytic.relaxation_time(system)
+    horizon = checks.real("horizon", _HORIZON_RELAXATIONS * relaxation if horizon is None else horizon, above=0)
+    warmup = checks.real("warmup", _WARM_UP_RELAXATIONS * relaxation if warmup is None else warmup, at_least=0)
+    spacing = checks.real(
+        "spacing",
+        min(relaxation / _OBSERVATIONS_PER_RELAXATION, horizon) if spacing is None else spacing,
+        above=0,
+    )
+    method_name = _methods.chosen_method(system, method)
+    if spacing > horizon:
+        raise ValueError(f"spacing = {spacing:g}: must be at most the horizon, {horizon:g}")
+    if horizon < relaxation:
+        raise ValueError(
+            f"horizon = {horizon:g}: must be at least one relaxation time, {relaxation:.4g}, to mean anything"
+        )
+    _methods.check_work(system, method_name, "horizon", horizon + warmup, replications)
+    if horizon / spacing > _MOST_OBSERVATIONS:
+        raise ValueError(
+            f"spacing = {spacing:g}: at most {_MOST_OBSERVATIONS:.0e} observations of a horizon are allowed"
+        )
+    return Run(system, method_name, replications, horizon, warmup, spacing, seed, relaxation)
