@@ -27,12 +27,11 @@ Chapters: workload.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 
 from . import analytic
+from ._jit import kernel
 from .model import System
 
 Floats = NDArray[np.float64]
@@ -40,18 +39,6 @@ Floats = NDArray[np.float64]
 
 _SEED = 0  # of the draws that b is computed with; another one makes another, equally valid b
 _LENGTHS_DRAWN = 2**18
-
-
-class PowerSum(NamedTuple):
-    """A sum S_m at each observation: its value, its drift, and by how much it changes at each event.
-
-    The first two have the shape (observations,), the others (observations, K).
-    """
-
-    value: Floats
-    drift: Floats
-    up: Floats
-    down: Floats
 
 
 def drifts(system: System, ranked: NDArray[np.int64]) -> Floats:
@@ -68,9 +55,10 @@ def drifts(system: System, ranked: NDArray[np.int64]) -> Floats:
     array of shape (observations, 5)
         In limit units over time.
     """
-    two, three, four = _power_sums(system, ranked)
-    squared, mixed = _drift_of_product(system, two, two), _drift_of_product(system, two, three)
-    return np.column_stack([two.drift, three.drift, four.drift, squared, mixed])
+    out = np.empty((len(ranked), 5))
+    rates = (float(system.n), system.uniform_rate / system.K, system.ranked_rate)
+    _drifts_kernel(np.ascontiguousarray(ranked), 1.0 / system.sqrt_n, rates, system.rank_probabilities, out)
+    return out
 
 
 def coefficients(system: System) -> Floats:
@@ -100,34 +88,34 @@ def coefficients(system: System) -> Floats:
     return solution
 
 
-def _power_sums(system: System, ranked: NDArray[np.int64]) -> tuple[PowerSum, PowerSum, PowerSum]:
-    """Return S_2, S_3 and S_4; n times the second differences is written out, so that nothing cancels."""
-    h = 1.0 / system.sqrt_n
-    z = (ranked.astype(np.float64) + 0.5) * h
-    square: Floats = z * z
-    cube: Floats = square * z
-    empty = ranked == 0
-    odd: Floats = 2 * z * h
-    even: Floats = np.full_like(z, h**2)
-    two = _power_sum(system, square, even + odd, even - odd, np.full_like(z, 2.0))
-    odd, even = 3 * square * h + h**3, 3 * z * h**2
-    down: Floats = np.where(empty, 0.0, even - odd)
-    three = _power_sum(system, cube, even + odd, down, 6 * z + np.where(empty, h / 4, 0.0))
-    odd, even = 4 * cube * h + 4 * z * h**3, 6 * square * h**2 + h**4
-    four = _power_sum(system, square**2, even + odd, even - odd, 12 * square + 2 * h**2)
-    return two, three, four
+@kernel
+def _drifts_kernel(ranked, h, rates, p, out):  # type: ignore[no-untyped-def]
+    """Write the drifts of S_2, S_3, S_4, S_2², S_2 S_3 at each state. n times second differences is written out.
 
-
-def _power_sum(system: System, terms: Floats, up: Floats, down: Floats, second: Floats) -> PowerSum:
-    """Return the sum of `terms` over queues, given the changes and n·(up + down) of each term."""
-    spare = system.n - system.uniform_rate / system.K
-    drift = (second - spare * up).sum(axis=1) + system.ranked_rate * (up @ system.rank_probabilities)
-    return PowerSum(terms.sum(axis=1), drift, up, down)
-
-
-def _drift_of_product(system: System, one: PowerSum, other: PowerSum) -> Floats:
-    """Return 𝓛(FG) = F 𝓛G + G 𝓛F + Γ(F, G), Γ the sum over events of rate times product of changes."""
-    up, down = one.up * other.up, one.down * other.down
-    per_queue = system.uniform_rate / system.K * up + system.n * down
-    carre_du_champ = per_queue.sum(axis=1) + system.ranked_rate * (up @ system.rank_probabilities)
-    return one.value * other.drift + other.value * one.drift + carre_du_champ
+    For a product 𝓛(FG) = F 𝓛G + G 𝓛F + Γ(F, G), with Γ the sum over events of rate times product of changes.
+    """
+    service, uniform, ranked_rate = rates
+    spare = service - uniform
+    for j in range(ranked.shape[0]):
+        two = three = drift_two = drift_three = drift_four = squared = mixed = 0.0
+        for k in range(ranked.shape[1]):
+            empty = ranked[j, k] == 0
+            z = (ranked[j, k] + 0.5) * h
+            two += z * z
+            three += z * z * z
+            # What an arrival adds to z², z³ and z⁴; what a service adds, which is nothing where it is empty.
+            up_two, down_two = (2.0 * z + h) * h, (h - 2.0 * z) * h
+            up_three = (3.0 * z * (z + h) + h * h) * h
+            down_three = 0.0 if empty else (3.0 * z * (h - z) - h * h) * h
+            up_four = (4.0 * z * z * z + 6.0 * z * z * h + 4.0 * z * h * h + h * h * h) * h
+            joins = ranked_rate * p[k]
+            drift_two += 2.0 + (joins - spare) * up_two
+            drift_three += 6.0 * z + (0.25 * h if empty else 0.0) + (joins - spare) * up_three
+            drift_four += 12.0 * z * z + 2.0 * h * h + (joins - spare) * up_four
+            squared += (uniform + joins) * up_two * up_two + service * down_two * down_two
+            mixed += (uniform + joins) * up_two * up_three + service * down_two * down_three
+        out[j, 0] = drift_two
+        out[j, 1] = drift_three
+        out[j, 2] = drift_four
+        out[j, 3] = 2.0 * two * drift_two + squared
+        out[j, 4] = two * drift_three + three * drift_two + mixed
