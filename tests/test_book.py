@@ -124,6 +124,20 @@ def test_what_has_changed_is_executed_again(
     assert rebuilt(root, monkeypatch) == ["alpha", "intro"]
 
 
+def test_a_chapter_is_executed_again_when_the_files_it_reads_have_changed(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = root / "book" / "alpha.ipynb"
+    chapter = json.loads(source.read_text("utf-8"))
+    chapter["metadata"]["rankrouting"] = {"reads": ["data"]}
+    source.write_text(json.dumps(chapter), "utf-8")
+    (root / "data").mkdir()
+    for content in ("1", "2"):
+        (root / "data" / "x.csv").write_text(content)
+        assert "alpha" in rebuilt(root, monkeypatch)
+    assert rebuilt(root, monkeypatch) == []
+
+
 def test_a_change_of_the_library_executes_everything(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(book_state, "environment_hash", lambda: "another library")
     assert sorted(rebuilt(root, monkeypatch)) == ["alpha", "beta", "intro"]

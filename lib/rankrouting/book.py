@@ -158,7 +158,12 @@ def _execute_all(
     alone = [one for one in book if not one.collects]
     collecting = [one for one in book if one.collects]
     with runner.private_jupyter() as jupyter:
-        hashes = {one.name: book_state.chapter_hash(one.path, parameters[one.name]) for one in alone}
+        hashes = {
+            one.name: book_state.chapter_hash(
+                one.path, parameters[one.name], [book_state.folder_hash(places.root / folder) for folder in one.reads]
+            )
+            for one in alone
+        }
         todo = [one for one in alone if not _is_made(places, one.name, hashes[one.name])]
         with tqdm(
             total=len(book), initial=len(alone) - len(todo), unit="chapter", disable=not progress, leave=False

@@ -60,7 +60,7 @@ def chapter_hash(source: Path, parameters: Mapping[str, Any], collected: Iterabl
     parameters : mapping
         All of its parameters.
     collected : iterable of str
-        Hashes of the results that it collects.
+        Hashes of what it reads: results of other chapters, files of the repository.
     """
     digest = hashlib.sha256()
     _add(digest, environment_hash().encode(), source.name.encode(), source.read_bytes())

@@ -137,6 +137,8 @@ class Chapter:
     collects : bool
         Whether it shows numbers of other chapters, and so runs after them: the notebook's metadata
         say ``"rankrouting": {"collects": true}``.
+    reads : tuple of str
+        Folders of the repository whose files it shows: the metadata say ``{"reads": ["benchmarks/results"]}``.
     """
 
     name: str
@@ -145,6 +147,7 @@ class Chapter:
     parameters: tuple[Parameter, ...]
     states_claims: bool
     collects: bool
+    reads: tuple[str, ...] = ()
 
     def convert(self, values: Mapping[str, Any], *, words: bool = False) -> dict[str, Any]:
         """Return values in the parameters' types; raise `ParameterError` for the first that is wrong."""
@@ -212,13 +215,15 @@ def load(path: Path) -> Chapter:
         parameters = parse_parameters(tagged[0])
     except (ChapterError, ParameterError) as error:
         raise ChapterError(f"{path.name}: {error}") from None
+    own = notebook.get("metadata", {}).get("rankrouting", {})
     return Chapter(
         name=path.stem,
         title=heading[1].strip() if heading else path.stem,
         path=path,
         parameters=parameters,
         states_claims=any(re.search(r"\bLedger\(", source) for source in code),
-        collects=bool(notebook.get("metadata", {}).get("rankrouting", {}).get("collects", False)),
+        collects=bool(own.get("collects", False)),
+        reads=tuple(own.get("reads", ())),
     )
 
 

@@ -41,9 +41,20 @@ def replacing(path: Path) -> Iterator[Path]:
         beside.unlink(missing_ok=True)
 
 
+def spaced(text: str) -> str:
+    r"""Return text with a no-break space between a number and %, which an f-string's ``:.0%`` leaves out.
+
+    Examples
+    --------
+    >>> spaced("95% and 46 %")
+    '95\xa0% and 46 %'
+    """
+    return re.sub(r"(?<=\d)%", "\N{NO-BREAK SPACE}%", text)
+
+
 def mathematics(text: str) -> str:
     """Return text as HTML in which ``$…$`` is set as mathematics."""
-    pieces = text.split("$")
+    pieces = spaced(text).split("$")
     if len(pieces) % 2 == 0:
         raise ValueError(f"{text!r}: a $ is not closed")
     for i in range(1, len(pieces), 2):
@@ -99,7 +110,7 @@ def say(text: str) -> Sentence:
     >>> say(f"The factor is {2:.2f}.")
     The factor is 2.00.
     """
-    return Sentence(text)
+    return Sentence(spaced(text))
 
 
 @dataclass(frozen=True)

@@ -194,6 +194,8 @@ def write_scrubbed(executed: Path, output: Path, root: Path) -> None:
     for cell in notebook.cells:
         for key in ("papermill", "execution"):
             cell.metadata.pop(key, None)
+        if "injected-parameters" in cell.metadata.get("tags", []):
+            cell.source = cell.source.replace("# Parameters", "# In this run, in place of the values above:", 1)
     private = {str(path) for path in (root, Path(sys.prefix), Path.home())} - {"/"}
     for cell in notebook.cells:
         shown = json.dumps(cell.get("outputs", []), ensure_ascii=False)
