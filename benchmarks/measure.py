@@ -75,15 +75,15 @@ class Row:
 
 def in_subprocess(code: str, **environment: str) -> dict[str, Any]:
     """Run code in a Python of its own; return the JSON that it prints, and its peak memory in MB as "MB"."""
-    # Not getrusage: its peak is inherited from the process that starts this one.
     code += """
-import json, pathlib, re
-peak = re.search(r"VmHWM: *(\\d+)", pathlib.Path("/proc/self/status").read_text())
-print(json.dumps(result | {"MB": int(peak[1]) / 1024}))
+import json, resource
+print(json.dumps(result | {"MB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}))
 """
+    # A process starts with the peak of the one that it was forked from: here of a shell, not of this one.
     result = subprocess.run(
-        [sys.executable, "-c", code], check=True, capture_output=True, text=True, env=os.environ | environment
-    )
+        ["sh", "-c", '"$0" -c "$1"; exit $?', sys.executable, code],
+        check=True, capture_output=True, text=True, env=os.environ | environment,
+    )  # fmt: skip
     figures: dict[str, Any] = json.loads(result.stdout)
     return figures
 

@@ -23,7 +23,7 @@ def claims_frame(claims: Iterable[Claim]) -> pd.DataFrame:
 
 def claims_table(claims: Iterable[Claim], *, caption: str, chapter_links: bool = False) -> Table:
     """Return claims as a table for the page; names link to theorems, and to chapters if asked."""
-    columns = ["claim", "verdict", "predicted", "measured ± s.e.", "allowance", "z", "resolution"]
+    columns = ["claim and verdict", "predicted", "measured ± s.e.", "allowance", "z", "resolution"]
     labels = chapters.theorem_labels()
     return Table(columns, [_row(one, labels, chapter_links) for one in claims], caption)
 
@@ -42,8 +42,7 @@ def _row(claim: Claim, labels: dict[str, str], chapter_links: bool) -> list[str]
     formula = f"<br>{mathematics(f'${claim.formula}$')}" if claim.formula else ""
     words = f"{where}{mathematics(claim.statement)}{theorem}{formula}{reason}"
     return [
-        f'<code id="{claim.id}">{claim.id}</code><br>{words}',
-        f'<strong class="{colour}">{claim.verdict}</strong>',
+        f'<code id="{claim.id}">{claim.id}</code> <strong class="{colour}">{claim.verdict}</strong><br>{words}',
         _number(claim.predicted, {"above": "&gt; ", "below": "&lt; "}.get(claim.kind, "")),
         f"{_number(claim.measured)}{error}{of}",
         _number(claim.allowance or math.nan, form=".2g"),

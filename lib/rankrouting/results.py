@@ -281,4 +281,6 @@ def _cell(value: Any, form: str | None) -> str:
         return mathematics(format(value, form).replace("-", "−"))
     if isinstance(value, (float, np.floating)):
         return f"{value:.4g}".replace("-", "−")
-    return mathematics(str(value))
+    shown = mathematics(str(value))
+    # A long name may break at its joints; formulas have joints of their own.
+    return shown if "$" in str(value) else re.sub(r"(::|_)(?=\w)", r"\1<wbr>", shown)
