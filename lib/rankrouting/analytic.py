@@ -12,8 +12,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy  # its parts are imported when they are used
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
 
 from . import checks, ranks
 from .gap_laws import GapLaw, Model, as_limit, gap_rates, overload_gap_rates
@@ -445,9 +445,9 @@ def rbm_transition_cdf(y: ArrayLike, x: ArrayLike, t: ArrayLike, beta: float, va
         raise ValueError(f"t = {time.min():g}: must be above 0")
     inside = np.maximum(level, 0)
     scale = np.sqrt(variance * time)
-    first = special.log_ndtr((inside - start + beta * time) / scale)
+    first = scipy.special.log_ndtr((inside - start + beta * time) / scale)
     # In logarithms: exp(−2βy/variance) alone overflows where its product with Φ is small.
-    ratio = special.log_ndtr((-inside - start + beta * time) / scale) - 2 * beta * inside / variance - first
+    ratio = scipy.special.log_ndtr((-inside - start + beta * time) / scale) - 2 * beta * inside / variance - first
     return float_or_array(np.where(level < 0, 0.0, np.exp(first) * -np.expm1(np.minimum(ratio, 0))))
 
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy  # its parts are imported when they are used
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
 
 from . import checks, ranks
 from .checks import UnstableError
@@ -145,7 +145,7 @@ class GapLaw:
             raise ValueError(f"lengths of shape {x.shape}: must end in K = {self.rates.size}")
         if not np.all(np.isfinite(self.rates)):
             raise ValueError("rates = [inf, …]: the lengths are equal and have no joint density")
-        constant = np.log(self.rates).sum() - special.gammaln(self.rates.size + 1)
+        constant = np.log(self.rates).sum() - scipy.special.gammaln(self.rates.size + 1)
         density = constant - ranks.gaps(x) @ self.rates
         return float_or_array(np.where(np.any(x < 0, axis=-1), -np.inf, density))
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+import scipy  # its parts are imported when they are used
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
 
 from . import checks
 
@@ -112,7 +112,7 @@ class Hypoexponential:
         low = flat <= self.cdf(self.mean)
         # P(sum ≤ x) ≤ ∏ r_i x^m / m!, so these starts are below their quantiles.
         m = self.rates.size
-        bound = np.exp((np.log(flat[low]) + special.gammaln(m + 1) - np.sum(np.log(self.rates))) / m)
+        bound = np.exp((np.log(flat[low]) + scipy.special.gammaln(m + 1) - np.sum(np.log(self.rates))) / m)
         x[low] = self._newton(bound, np.log(flat[low]), "cdf")
         x[~low] = self._newton(np.full(np.sum(~low), self.mean), np.log1p(-flat[~low]), "sf")
         return float_or_array(x.reshape(levels.shape))

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
+import scipy  # its parts are imported when they are used
 from numpy.random import SFC64, Generator, SeedSequence
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
 from tqdm import tqdm
 
 from . import checks
@@ -133,7 +133,7 @@ class Estimate:
     def interval(self, level: float = 0.95) -> tuple[Any, Any]:
         """Return the two ends of the Student confidence interval at `level`."""
         level = checks.real("level", level, above=0, below=1)
-        width = special.stdtrit(self.replications - 1, 0.5 + level / 2) * self.standard_error
+        width = scipy.special.stdtrit(self.replications - 1, 0.5 + level / 2) * self.standard_error
         return self.value - width, self.value + width
 
     def z(self, predicted: ArrayLike) -> Any:
