@@ -13,7 +13,7 @@ import sys
 from dask_jobqueue import SLURMCluster
 from distributed import Client
 from rankrouting import sweep
-from rankrouting.sweep_file import read_sweep
+from rankrouting.sweep.file import read_sweep
 
 
 def main(file: str, output: str) -> None:

@@ -15,7 +15,7 @@ PARAMETERS = """n: int = 100  # jobs per unit time [>= 1]
 upsilon: float = 1.0  # slack [> 0]
 """
 
-CLAIM = """from rankrouting.claims import Ledger
+CLAIM = """from rankrouting.companion.claims import Ledger
 from rankrouting.replications import mean_of
 ledger = Ledger("{name}")
 ledger.equal(
@@ -33,8 +33,8 @@ def notebook(name: str, cells: list[str], *, parameters: str = PARAMETERS, colle
         f"```{{prf:theorem}} Main\n:label: thm-{name}\n:nonumber:\n\nIt holds.\n```\n"
     )
     check = (
-        "from rankrouting.chapters import check_parameters\n"
-        "from rankrouting.results import Results\n"
+        "from rankrouting.companion.chapters import check_parameters\n"
+        "from rankrouting.companion.results import Results\n"
         f'check_parameters("{name}", globals())\nresults = Results("{name}")'
     )
     if name == "intro":
@@ -78,7 +78,7 @@ def make_book(root: Path) -> Path:
     (book / "profiles").mkdir()
     (book / "profiles" / "default.yml").write_text("alpha:\n  n: 200\n", "utf-8")
     collecting = (
-        "from rankrouting.claims import load_claims\n"
+        "from rankrouting.companion.claims import load_claims\n"
         'found = load_claims(["alpha", "beta"])\n'
         "assert len(found) == 2 and all(one.holds for one in found)\nlen(found)"
     )

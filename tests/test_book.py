@@ -17,8 +17,8 @@ from typing import Any
 import psutil
 import pytest
 from nbclient.exceptions import DeadKernelError
-from rankrouting import _execute, book, book_state, repository
-from rankrouting.book import BuildFailed, build
+from rankrouting.companion import book, execute, repository, state
+from rankrouting.companion.book import BuildFailed, build
 
 from minibook import add_chapter, claim_cells, make_book, notebook, outputs  # isort: skip
 
@@ -139,21 +139,21 @@ def test_a_chapter_is_executed_again_when_the_files_it_reads_have_changed(
 
 
 def test_a_change_of_the_library_executes_everything(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(book_state, "environment_hash", lambda: "another library")
+    monkeypatch.setattr(state, "environment_hash", lambda: "another library")
     assert sorted(rebuilt(root, monkeypatch)) == ["alpha", "beta", "intro"]
 
 
 def test_every_source_of_the_library_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     package = tmp_path / "rankrouting"
-    shutil.copytree(Path(book_state.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
-    monkeypatch.setattr(book_state, "__file__", str(package / "book_state.py"))
+    shutil.copytree(Path(state.__file__).parents[1], package, ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr(state, "__file__", str(package / "companion" / "state.py"))
     hashes = set()
     for name in (None, "model.py", "cli.py"):
         if name is not None:
             (package / name).write_text((package / name).read_text("utf-8") + "# changed\n", "utf-8")
-        hashes.add(book_state.environment_hash.__wrapped__())
-    monkeypatch.setattr(book_state, "installed_versions", lambda: {"numpy": "0"})
-    hashes.add(book_state.environment_hash.__wrapped__())
+        hashes.add(state.environment_hash.__wrapped__())
+    monkeypatch.setattr(state, "installed_versions", lambda: {"numpy": "0"})
+    hashes.add(state.environment_hash.__wrapped__())
     assert len(hashes) == 4
 
 
@@ -244,14 +244,14 @@ def test_a_kernel_that_dies_at_its_start_is_started_once_more(tmp_path: Path, mo
             raise DeadKernelError("Kernel died")
         (tmp_path / "out.ipynb").write_text(notebook("alpha", []), "utf-8")
 
-    monkeypatch.setattr(_execute.papermill, "execute_notebook", dying)
+    monkeypatch.setattr(execute.papermill, "execute_notebook", dying)
     job = {"input": "x", "output": str(tmp_path / "out.ipynb"), "parameters": {}, "cwd": "."}
     deaths = 1
-    assert _execute._execute(job) == {"ok": True}
+    assert execute._execute(job) == {"ok": True}
     starts.clear()
     deaths = 2
     (tmp_path / "out.ipynb").unlink()
-    assert _execute._execute(job)["error"] == "Kernel died"
+    assert execute._execute(job)["error"] == "Kernel died"
     assert len(starts) == 2
 
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import nbformat
 import pytest
-from rankrouting import chapters, provenance, repository
-from rankrouting.chapters import ChapterError, Parameter, ParameterError, parse_parameters
+from rankrouting.companion import chapters, provenance, repository
+from rankrouting.companion.chapters import ChapterError, Parameter, ParameterError, parse_parameters
 
 from minibook import ROOT, add_chapter, make_book, notebook  # isort: skip
 
@@ -222,7 +222,7 @@ def test_the_profiles_of_the_book_fit_its_chapters(name: str) -> None:
 def docstring_labels() -> set[str]:
     """Return the labels of theorems that docstrings of the library open with."""
     found = set()
-    for path in (ROOT / "lib" / "rankrouting").glob("*.py"):
+    for path in (ROOT / "lib" / "rankrouting").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.FunctionDef | ast.ClassDef):
                 opening = re.match(r"(?:thm|prop|lem|cor|def)-[a-z0-9-]+(?=:)", ast.get_docstring(node) or "")

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from rankrouting import claims, repository
-from rankrouting.claims import LEVEL, Claim, ClaimFailed, Ledger, load_claims
+from rankrouting.companion import claims, repository
+from rankrouting.companion.claims import LEVEL, Claim, ClaimFailed, Ledger, load_claims
 from rankrouting.replications import Estimate, mean_of
 from scipy import stats
 

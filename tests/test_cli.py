@@ -11,8 +11,8 @@ from typing import Any
 
 import nbformat
 import pytest
-from rankrouting import repository
 from rankrouting.cli import _joined
+from rankrouting.companion import repository
 
 from minibook import make_book, notebook, outputs  # isort: skip
 

@@ -9,9 +9,6 @@ import scipy.sparse as sp
 from rankrouting import (
     System,
     UnstableError,
-    _chain,
-    _multigrid,
-    _qbd,
     analytic,
     exact,
     jsq,
@@ -21,6 +18,7 @@ from rankrouting import (
     power_of_d,
     random_routing,
 )
+from rankrouting.exact import _chain, _multigrid, _qbd, laws
 from scipy.sparse.linalg import splu
 
 POLICIES = {
@@ -154,7 +152,7 @@ def test_two_queues_against_the_chain_written_out(name):
 def test_two_queues_by_two_methods(name, upsilon):
     system = System(n=4, K=2, upsilon=upsilon, policy=POLICIES[name])
     decay, size = _chain.decay_rates(system), 36.0
-    sparse, result = exact._sparse(system, decay, size), _qbd.two_queues(system, int(size / decay[1]))
+    sparse, result = laws._sparse(system, decay, size), _qbd.two_queues(system, int(size / decay[1]))
     means = [result.shortest, result.shortest + result.gap]
     assert sparse.mean_ranked == pytest.approx(means, rel=1e-9)
     assert sparse.second_moment_total == pytest.approx(result.second_moment_total, rel=1e-8)
@@ -235,16 +233,16 @@ def test_shortest_queue_sojourns(K, load, sojourn):
 def test_identities(system):
     law = exact.stationary(system)
     assert_identities(system, law)
-    defect = exact._balance_defect(system, law.mean_ranked)
+    defect = laws._balance_defect(system, law.mean_ranked)
     assert abs(defect) < 1e-8
     assert analytic.balance_residual(system, law.mean_ranked / system.sqrt_n) == pytest.approx(0, abs=1e-8)
     # The identity tells apart the law of a system with 3 % more of the ranked stream, or of slack.
     p = list(system.rank_probabilities)
     if not system.policy.ranks_every_job:
         other = System(system.n, system.K, system.upsilon, msblb(1.03 * system.policy.c, p))
-        assert abs(exact._balance_defect(other, law.mean_ranked)) > 1e-3
+        assert abs(laws._balance_defect(other, law.mean_ranked)) > 1e-3
     other = System(system.n, system.K, 1.03 * system.upsilon, system.policy)
-    assert abs(exact._balance_defect(other, law.mean_ranked)) > 1e-3
+    assert abs(laws._balance_defect(other, law.mean_ranked)) > 1e-3
 
 
 @pytest.mark.slow
@@ -280,7 +278,7 @@ def test_too_small_a_first_truncation_is_grown(monkeypatch):
         grown = exact.stationary(case(n=9, K=K))
         assert grown.mean_total == pytest.approx(law.mean_total, rel=1e-9)
         assert grown.edge_mass < 1e-10
-    monkeypatch.setattr(exact, "ATTEMPTS", 1)
+    monkeypatch.setattr(laws, "ATTEMPTS", 1)
     with pytest.raises(exact.NotConvergedError, match="edge mass"):
         exact.stationary(case(n=9))
 
@@ -419,17 +417,17 @@ def test_drift_at_time_zero(K):
 
 
 def test_windows_are_grown(monkeypatch):
-    whole = exact._transient.window
+    whole = laws._transient.window
     expected = exact.transient(case(), [3, 3], [1.0])
 
     def small(system, start, horizon, widen):
         return whole(system, start, horizon, 0.4 * widen)
 
-    monkeypatch.setattr(exact._transient, "window", small)
+    monkeypatch.setattr(laws._transient, "window", small)
     law = exact.transient(case(), [3, 3], [1.0])
     assert law.edge_mass[0] <= 1e-10
     assert law.mean_total == pytest.approx(expected.mean_total, abs=1e-7)
-    monkeypatch.setattr(exact, "ATTEMPTS", 1)
+    monkeypatch.setattr(laws, "ATTEMPTS", 1)
     with pytest.raises(exact.NotConvergedError, match="of the mass left"):
         exact.transient(case(), [3, 3], [1.0])
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rankrouting.hypoexponential import Hypoexponential
+from rankrouting.analytic.hypoexponential import Hypoexponential
 from scipy import stats
 
 LEVELS = np.array([1e-12, 1e-6, 0.01, 0.3, 0.6, 0.99, 1 - 1e-9])

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from helpers import assert_law, assert_same_law, assert_within
 from numpy.random import SFC64, Generator
-from rankrouting import System, _events, _jumps, _lazy, _random, exact, mjsq, queues, ranks
+from rankrouting import System, exact, mjsq, queues, ranks
+from rankrouting.kernels import events, jumps, lazy, random
 from rankrouting.replications import mean_of, replicate
 from scipy import stats
 
@@ -15,13 +16,13 @@ FORCED = 4.0  # windows 256 times as long as usual: most are reached by the mini
 
 def run_lazy(system, start, durations, count, window, seed):
     """Return labelled lengths in jobs, (count, durations, K)."""
-    rates = _events.rates_of(system)
+    rates = events.rates_of(system)
     durations = np.asarray(durations)
 
     def task(rng, _):
         out = np.empty((durations.size, system.K), dtype=np.int64)
         lengths = np.array(start, dtype=np.int64)
-        _lazy.lazy_kernel(lengths, durations, out, rates, window, rng, _random.new_state(rng))
+        lazy.lazy_kernel(lengths, durations, out, rates, window, rng, random.new_state(rng))
         return out
 
     return np.array(replicate(task, count, seed))
@@ -31,27 +32,27 @@ def test_forced_windows_are_split_often(monkeypatch):
     splits, joins = [], []
 
     def counted(name, calls):
-        function = getattr(_lazy, name).py_func
+        function = getattr(lazy, name).py_func
 
         def wrapper(*arguments):
             calls.append(name)
             return function(*arguments)
 
-        monkeypatch.setattr(_lazy, name, wrapper)
+        monkeypatch.setattr(lazy, name, wrapper)
 
     counted("split_window", splits)
     counted("join_shortest", joins)
-    monkeypatch.setattr(_lazy, "split_at_minimum", _lazy.split_at_minimum.py_func)
+    monkeypatch.setattr(lazy, "split_at_minimum", lazy.split_at_minimum.py_func)
     rng = Generator(SFC64(1))
     system = System(n=100, K=2, upsilon=1.0, policy=mjsq(2.0))
-    arguments = (_events.rates_of(system), FORCED, rng, _random.new_state(rng))
+    arguments = (events.rates_of(system), FORCED, rng, random.new_state(rng))
     lengths = np.array([10, 20])
-    _lazy.lazy_kernel.py_func(lengths, np.full(5, 10.0), np.empty((5, 2), np.int64), *arguments)
+    lazy.lazy_kernel.py_func(lengths, np.full(5, 10.0), np.empty((5, 2), np.int64), *arguments)
     assert len(joins) > 500
     assert len(splits) > 0.1 * len(joins)
 
 
-@pytest.mark.parametrize("window", [_lazy.WINDOW, 1.0, FORCED])
+@pytest.mark.parametrize("window", [lazy.WINDOW, 1.0, FORCED])
 def test_transient_law_with_forced_windows(window):
     system = System(n=100, K=2, upsilon=1.0, policy=mjsq(2.0))
     times = np.array([0.3, 1.0])
@@ -92,7 +93,7 @@ def test_depth_by_enumeration():
     walks = [np.cumsum(order) for order in set(permutations([1] * arrivals + [-1] * services))]
     depths = np.array([max(0, -walk.min()) for walk in walks])
     levels = (np.arange(len(walks)) + 0.5) / len(walks)
-    drawn = np.array([_jumps.depth_at(arrivals, services, level) for level in levels])
+    drawn = np.array([jumps.depth_at(arrivals, services, level) for level in levels])
     np.testing.assert_array_equal(np.sort(drawn), np.sort(depths))
 
 
@@ -100,16 +101,16 @@ def test_depth_by_enumeration():
 def test_shortcut_of_the_depth_changes_nothing(arrivals, services):
     for length in range(0, 400, 7):
         for seed in range(20):
-            state = _random.new_state(Generator(SFC64(seed)))
-            expected = max(length, _jumps.draw_depth(arrivals, services, state.copy()))
-            assert _jumps.draw_depth_or(length, arrivals, services, state) == expected
+            state = random.new_state(Generator(SFC64(seed)))
+            expected = max(length, jumps.draw_depth(arrivals, services, state.copy()))
+            assert jumps.draw_depth_or(length, arrivals, services, state) == expected
 
 
 @pytest.mark.parametrize("mean", [0.0, 0.3, 9.99, 10.0, 37.5, 5e5])
 def test_poisson_draws(mean):
-    state = _random.new_state(Generator(SFC64(2)))
-    law = _random.poisson_law(mean)
-    draws = np.array([_random.poisson(law, state) for _ in range(40_000)])
+    state = random.new_state(Generator(SFC64(2)))
+    law = random.poisson_law(mean)
+    draws = np.array([random.poisson(law, state) for _ in range(40_000)])
     if mean == 0:
         assert np.all(draws == 0)
         return

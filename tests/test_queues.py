@@ -14,7 +14,6 @@ from naive import NaiveQueues
 from rankrouting import (
     System,
     UnstableError,
-    _events,
     analytic,
     exact,
     jsq,
@@ -26,6 +25,7 @@ from rankrouting import (
     random_routing,
     ranks,
 )
+from rankrouting.kernels import events
 from rankrouting.replications import mean_of
 from scipy import stats
 
@@ -378,11 +378,11 @@ def test_short_runs_warn():
 def test_ranks_are_drawn_exactly_at_the_edges_of_the_bits(p):
     # All 2³² values of the bits, in blocks: inside a block the rank is one and the same, at the edges it is drawn.
     system = System(n=10**4, K=len(p), upsilon=1.0, policy=msblb(2.0, p))
-    rates = _events.rates_of(system)
+    rates = events.rates_of(system)
     rng = np.random.default_rng(1)
 
     def draw(bits):
-        return int(_events.choose_rank(np.uint64(bits << 32), rates, rng))
+        return int(events.choose_rank(np.uint64(bits << 32), rates, rng))
 
     K, whole = len(p), 2**32
     cuts = sorted({round(cut * whole) for j in range(K) for cut in (j / K, (j + rates.keep[j]) / K)} | {whole})

@@ -23,13 +23,13 @@ import pyarrow.parquet as pq
 import pytest
 from filelock import FileLock
 from rankrouting import System, cli, jsq, marginal_power_of_d, mjsq, msblb, power_of_d, queues, random_routing, sweep
-from rankrouting import sweep_store as store_module
-from rankrouting.chapters import ParameterError
+from rankrouting.companion.chapters import ParameterError
 from rankrouting.policies import MAKERS, Policy, Shortest, made_by
 from rankrouting.sweep import Cell, Paths, Stationary, SweepFailed
-from rankrouting.sweep_cells import compute
-from rankrouting.sweep_file import read_sweep
-from rankrouting.sweep_store import Store
+from rankrouting.sweep import store as store_module
+from rankrouting.sweep.cells import compute
+from rankrouting.sweep.file import read_sweep
+from rankrouting.sweep.store import Store
 from typer.testing import CliRunner
 
 ROOT = Path(__file__).parent.parent
@@ -568,7 +568,7 @@ def test_a_cluster_of_this_machine_can_be_started(tmp_path: Path, command: Calla
 def test_where_no_scheduler_is_the_command_says_so(
     tmp_path: Path, command: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sweep, "_CONNECT_SECONDS", 0.2)
+    monkeypatch.setattr("rankrouting.sweep.run._CONNECT_SECONDS", 0.2)
     shown = command(str(yml(tmp_path, GRID)), "--scheduler", "tcp://127.0.0.1:9")
     assert shown.exit_code == 1 and "no Dask scheduler answers there" in shown.stderr
     assert len(shown.stderr.strip().splitlines()) == 1, shown.stderr

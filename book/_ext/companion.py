@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from jupyter_cache import get_cache
-from rankrouting import chapters, repository
-from rankrouting.book_state import environment_hash
+from rankrouting.companion import chapters, repository
+from rankrouting.companion.state import environment_hash
 from sphinx.application import Sphinx
 
 

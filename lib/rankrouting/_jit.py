@@ -1,7 +1,7 @@
 """How kernels are compiled: one decorator, and a cache that cannot go stale.
 
 numba's own cache does not see a change in a kernel that another kernel calls. Here the machine code
-is kept in a folder named by the hash of the whole package and of the versions it depends on, so
+is kept in a folder named by the hash of all that kernels depend on, of our sources and of the versions, so
 that an edited package never runs old code. ``NUMBA_CACHE_DIR`` chooses where these folders are.
 """
 
@@ -11,7 +11,7 @@ import hashlib
 import os
 import platform
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -20,17 +20,28 @@ import llvmlite
 import numba
 import numpy as np
 
+# Nothing that is compiled depends on these: editing them recompiles nothing.
+_WITHOUT_KERNELS = {"cli.py", "companion", "plots.py", "sweep"}
+
+
+def _hash(without: Set[str]) -> str:
+    """Return a hash of the sources, but for some files and folders, and of the versions below them."""
+    digest = hashlib.sha256()
+    package = Path(__file__).parent
+    for source in sorted(package.rglob("*.py")):
+        name = source.relative_to(package)
+        if name.parts[0] not in without:
+            digest.update(name.as_posix().encode())
+            digest.update(source.read_bytes())
+    for version in (platform.python_version(), np.__version__, numba.__version__, llvmlite.__version__):
+        digest.update(version.encode())
+    return digest.hexdigest()[:16]
+
 
 @cache
 def library_hash() -> str:
     """Return a hash of the package's sources and of Python, numpy, numba and llvmlite."""
-    digest = hashlib.sha256()
-    for source in sorted(Path(__file__).parent.glob("*.py")):
-        digest.update(source.name.encode())
-        digest.update(source.read_bytes())
-    for version in (platform.python_version(), np.__version__, numba.__version__, llvmlite.__version__):
-        digest.update(version.encode())
-    return digest.hexdigest()[:16]
+    return _hash(frozenset())
 
 
 @cache
@@ -44,7 +55,7 @@ def _cache_folder() -> str | None:
         pass
     roots.append(Path(tempfile.gettempdir()))
     for root in roots:
-        folder = root / "rankrouting" / library_hash()
+        folder = root / "rankrouting" / _hash(_WITHOUT_KERNELS)
         try:
             folder.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryFile(dir=folder):

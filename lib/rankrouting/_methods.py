@@ -9,7 +9,8 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from . import _events, _jumps, _lazy, _random, checks
+from . import checks
+from .kernels import events, jumps, lazy, random
 from .model import System
 
 Floats = NDArray[np.float64]
@@ -59,20 +60,20 @@ def check_work(system: System, method: str, name: str, time: float, replications
 
 def advance_with(system: System, method: str, rng: Generator, *, labelled: bool) -> Advance:
     """Return the function (lengths, durations) → lengths after each duration, one row each."""
-    rates = _events.rates_of(system)
-    state = _random.new_state(rng)
+    rates = events.rates_of(system)
+    state = random.new_state(rng)
 
     def advance(lengths: Lengths, durations: Floats) -> Lengths:
         lengths = lengths.copy()
         out = np.empty((durations.size, system.K), dtype=np.int64)
         if method == "jumps":
-            _jumps.jumps_kernel(lengths, durations, out, rates, rng, state)
+            jumps.jumps_kernel(lengths, durations, out, rates, rng, state)
         elif method == "lazy":
-            _lazy.lazy_kernel(lengths, durations, out, rates, _lazy.WINDOW, rng, state)
+            lazy.lazy_kernel(lengths, durations, out, rates, lazy.WINDOW, rng, state)
         elif system.policy.ranks_every_job:
-            _events.sorted_kernel(lengths, durations, out, rates, labelled, rng, state)
+            events.sorted_kernel(lengths, durations, out, rates, labelled, rng, state)
         else:
-            _events.thin_kernel(lengths, durations, out, rates, rng, state)
+            events.thin_kernel(lengths, durations, out, rates, rng, state)
         return out
 
     return advance

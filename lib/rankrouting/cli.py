@@ -18,7 +18,7 @@ from typing import Annotated, Any, ParamSpec
 import typer
 from typer.core import TyperGroup
 
-from . import chapters, repository
+from .companion import chapters, repository
 
 P = ParamSpec("P")
 
@@ -47,9 +47,9 @@ def _one_sentence(command: Callable[P, None]) -> Callable[P, None]:
 
     @wraps(command)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> None:
-        from .book import BuildFailed
-        from .claims import ClaimFailed
-        from .runner import ExecutionFailed
+        from .companion.book import BuildFailed
+        from .companion.claims import ClaimFailed
+        from .companion.runner import ExecutionFailed
 
         for name in ("SIGTERM", "SIGHUP"):
             signal.signal(getattr(signal, name), _interrupt)
@@ -111,7 +111,7 @@ def run(
     ] = None,
 ) -> None:
     """Execute one chapter with parameters of your own."""
-    from . import runner
+    from .companion import runner
 
     found = chapters.find(chapter)
     values = chapters.load_profile(profile)[found.name] if profile is not None else {}
@@ -147,7 +147,7 @@ def book(
     ] = None,
 ) -> None:
     """Execute what has changed and make the pages; the old pages stay if anything fails."""
-    from .book import build
+    from .companion.book import build
 
     page = build(profile, jobs)
     print(page)
@@ -159,7 +159,7 @@ def claims(
     profile: Annotated[str, typer.Option(help="The build whose claims to show.")] = "default",
 ) -> None:
     """Show every claim of a build with its numbers; exit code 1 if one fails."""
-    from .claims import assert_claims, load_claims
+    from .companion.claims import assert_claims, load_claims
 
     if profile not in chapters.profiles():
         chapters.load_profile(profile)
@@ -201,8 +201,8 @@ def sweep(
 ) -> None:
     """Estimate over a grid of systems, into a Parquet table; finished cells are not computed again."""
     from . import sweep as sweeps
-    from .sweep_file import read_sweep
-    from .sweep_store import Store
+    from .sweep.file import read_sweep
+    from .sweep.store import Store
 
     if [threads, scheduler, local_cluster].count(None) < 2:
         raise chapters.ParameterError("at most one of --threads, --scheduler and --local-cluster can be given")

@@ -23,9 +23,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from . import analytic
+from .companion.results import Results, mathematics, replacing
 from .model import System
 from .replications import Estimate
-from .results import Results, mathematics, replacing
 
 # Okabe and Ito's palette: told apart with any kind of colour vision, and in grey by lightness.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")

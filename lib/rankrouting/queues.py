@@ -3,12 +3,12 @@
 Exact in law at every n, by one of three methods (`fastest_method` says which costs least):
 
 ``"events"``
-    Every arrival and service is a step (`_events`). Cost: 2nK steps per unit of time.
+    Every arrival and service is a step (`kernels.events`). Cost: 2nK steps per unit of time.
 ``"jumps"``
-    From one ranked arrival to the next in one draw a queue (`_jumps`). Cost: c√n jumps of K queues
+    From one ranked arrival to the next in one draw a queue (`kernels.jumps`). Cost: c√n jumps of K queues
     per unit of time. Not for policies that rank every job.
 ``"lazy"``
-    As jumps, but a queue far above the minimum is drawn once for many ranked arrivals (`_lazy`).
+    As jumps, but a queue far above the minimum is drawn once for many ranked arrivals (`kernels.lazy`).
     Cost: c√n jumps of a few queues, hardly growing with K. For MJSQ only.
 
 Lengths are in limit units, jobs divided by √n. Chapters: model, heavy_traffic, interchange, workload, overloaded.
@@ -22,9 +22,10 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
-from . import _events, _methods, _random, checks
+from . import _methods, checks
 from ._methods import Floats, Method, fastest_method
 from ._plan import Run, plan_stationary
+from .kernels import events, random
 from .model import System
 from .replications import Seed, replicate
 from .stationary import Controlled, Means, StationaryEstimate, TooShortWarning, simulate_stationary
@@ -158,9 +159,9 @@ def simulate_paths(
     def task(rng: Generator, index: int) -> None:
         if idle:
             path = np.empty(shape[1:], dtype=np.int64)
-            rates = _events.rates_of(system)
-            state = _random.new_state(rng)
-            _events.idle_kernel(starts[index], durations, path, idle_times[index], rates, rng, state)
+            rates = events.rates_of(system)
+            state = random.new_state(rng)
+            events.idle_kernel(starts[index], durations, path, idle_times[index], rates, rng, state)
         else:
             path = _methods.advance_with(system, method_name, rng, labelled=True)(starts[index], durations)
         lengths[index] = path

@@ -26,8 +26,8 @@ from typing import Any
 
 import yaml
 
+from ..checks import nearest, shown
 from . import repository
-from .checks import nearest, shown
 
 TYPES = ("int", "float", "bool", "str", "list[int]", "list[float]")
 _LARGEST = 2**63 - 1

@@ -1,4 +1,4 @@
-"""One chapter executed by papermill, in a process of its own: ``python -m rankrouting._execute``.
+"""One chapter executed by papermill, in a process of its own: ``python -m rankrouting.companion.execute``.
 
 Reads a job as JSON from standard input and writes what came of it to the file that the job names.
 A process, because papermill changes the current folder, and so that it can be ended with its kernel.

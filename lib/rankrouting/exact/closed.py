@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from . import analytic
-from .checks import UnstableError
-from .model import System
+from .. import analytic
+from ..checks import UnstableError
+from ..model import System
 
 Floats = NDArray[np.float64]
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from ._jit import inlined
+from .._jit import inlined
 
 
 def new_state(rng: Generator) -> NDArray[np.uint64]:

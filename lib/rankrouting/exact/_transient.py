@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammainccinv, gammaln
 
-from . import _chain, _jit
-from .model import System
+from .. import _jit
+from ..model import System
+from . import _chain
 
 Floats = NDArray[np.float64]
 

@@ -148,7 +148,7 @@ def _in_process(job: Mapping[str, Any], environment: Mapping[str, str]) -> str:
     if _ending.is_set():
         raise ExecutionFailed("interrupted")
     process = subprocess.Popen(
-        [sys.executable, "-m", "rankrouting._execute"],
+        [sys.executable, "-m", "rankrouting.companion.execute"],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,

@@ -20,10 +20,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from filelock import FileLock, Timeout
 
-from . import checks
-from .replications import Estimate
-from .results import replacing
-from .sweep_cells import Cell, Outcome, SweepFailed
+from .. import checks
+from ..companion.results import replacing
+from ..replications import Estimate
+from .cells import Cell, Outcome, SweepFailed
 
 # Name, type and meaning of each column of a cell's file, and of those that the table has besides.
 _COLUMNS = [

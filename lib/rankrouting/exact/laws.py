@@ -1,10 +1,4 @@
-"""Laws of the n-th system at finite n without Monte Carlo. Everything here is in **jobs**.
-
-The sorted queue lengths are a Markov chain: an arrival joins rank k at rate λ_k, every nonempty queue
-loses a job at rate n. `stationary` and `transient` compute its law for any policy; `overload_gap_law` and
-`pauses_law` are closed forms. Divide by √n for limit units. Chapters: heavy_traffic,
-interchange, workload, overloaded.
-"""
+"""The stationary and the transient law of the sorted queue lengths, for any policy."""
 
 from __future__ import annotations
 
@@ -17,24 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammainccinv
 from threadpoolctl import threadpool_limits
 
-from . import _chain, _multigrid, _qbd, _transient, analytic, checks
+from .. import analytic, checks
+from ..checks import UnstableError
+from ..model import System
+from . import _chain, _multigrid, _qbd, _transient
 from ._multigrid import NotConvergedError
-from .checks import UnstableError
-from .exact_closed import OverloadGapLaw, PausesLaw, overload_gap_law, pauses_law, require_system
-from .model import System
-
-__all__ = [
-    "NotConvergedError",
-    "OverloadGapLaw",
-    "PausesLaw",
-    "StationaryLaw",
-    "TooManyStatesError",
-    "TransientLaw",
-    "overload_gap_law",
-    "pauses_law",
-    "stationary",
-    "transient",
-]
+from .closed import require_system
 
 Floats = NDArray[np.float64]
 

@@ -24,7 +24,7 @@ def root() -> Path:
         If there is no ``_toc.yml``: the package was installed without its book.
     """
     chosen = os.environ.get(ROOT_VARIABLE)
-    folder = Path(chosen).absolute() if chosen else Path(__file__).resolve().parents[2]
+    folder = Path(chosen).absolute() if chosen else Path(__file__).resolve().parents[3]
     if not (folder / "_toc.yml").is_file():
         raise FileNotFoundError(
             f"no book in {folder}: install the package from a checkout with `make venv`,"

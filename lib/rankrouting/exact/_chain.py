@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from .model import System
+from ..model import System
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

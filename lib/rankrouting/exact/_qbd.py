@@ -14,7 +14,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from .model import System
+from ..model import System
 
 Floats = NDArray[np.float64]
 

@@ -25,7 +25,7 @@ import yaml
 from filelock import FileLock, Timeout
 from tqdm import tqdm
 
-from . import book_state, chapters, claims, repository, runner
+from . import chapters, claims, repository, runner, state
 from .chapters import Chapter
 from .results import replacing
 from .runner import ExecutionFailed
@@ -159,8 +159,8 @@ def _execute_all(
     collecting = [one for one in book if one.collects]
     with runner.private_jupyter() as jupyter:
         hashes = {
-            one.name: book_state.chapter_hash(
-                one.path, parameters[one.name], [book_state.folder_hash(places.root / folder) for folder in one.reads]
+            one.name: state.chapter_hash(
+                one.path, parameters[one.name], [state.folder_hash(places.root / folder) for folder in one.reads]
             )
             for one in alone
         }
@@ -175,22 +175,22 @@ def _execute_all(
             # The longest first, so that the last to end is not one that started last.
             todo.sort(key=lambda one: -_last_seconds(places, one.name))
             _in_parallel(run, todo, jobs, bar)
-            done = [book_state.folder_hash(places.results / one.name) for one in alone]
+            done = [state.folder_hash(places.results / one.name) for one in alone]
             done.append(_sources_hash(places.root))
             for chapter in collecting:
                 name = chapter.name
-                hashes[name] = book_state.chapter_hash(chapter.path, parameters[name], done)
+                hashes[name] = state.chapter_hash(chapter.path, parameters[name], done)
                 if not _is_made(places, name, hashes[name]):
                     _in_parallel(run, [chapter], 1, bar)
                 else:
                     bar.update()
-                done.append(book_state.folder_hash(places.results / name))
+                done.append(state.folder_hash(places.results / name))
 
 
 def _sources_hash(root: Path) -> str:
     """Return a hash of what chapters that collect may read besides results: the book and its tests."""
     read = [*root.glob("book/*.ipynb"), *root.glob("book/profiles/*.yml"), *root.glob("tests/*.py")]
-    return book_state.files_hash(read, root)
+    return state.files_hash(read, root)
 
 
 def _in_parallel(run: Callable[[Chapter], None], todo: list[Chapter], jobs: int, bar: Any) -> None:
@@ -257,8 +257,8 @@ def _execute(
     _write(results / "run.json", facts)
     made = {
         "hash": key,
-        "results": book_state.folder_hash(results),
-        "notebook": book_state.files_hash([places.executed(name)], places.executed(name).parent),
+        "results": state.folder_hash(results),
+        "notebook": state.files_hash([places.executed(name)], places.executed(name).parent),
         "seconds": run.seconds,
     }
     _write(places.record(name), made)
@@ -270,8 +270,8 @@ def _is_made(places: Places, name: str, key: str) -> bool:
     return (
         record.get("hash") == key
         and executed.is_file()
-        and record.get("notebook") == book_state.files_hash([executed], executed.parent)
-        and record.get("results") == book_state.folder_hash(places.results / name)
+        and record.get("notebook") == state.files_hash([executed], executed.parent)
+        and record.get("results") == state.folder_hash(places.results / name)
     )
 
 
@@ -321,9 +321,9 @@ def _stage(places: Places, book: Iterable[Chapter]) -> None:
 
 def _make_pages(places: Places, progress: bool) -> None:
     """Run Jupyter Book in a folder of its own, and put the pages in place if there was no warning."""
-    wanted = book_state.folder_hash(places.staged) + book_state.folder_hash(places.results)
+    wanted = state.folder_hash(places.staged) + state.folder_hash(places.results)
     stamp = places.folder / "pages.json"
-    made = {"from": wanted, "environment": book_state.environment_hash()}
+    made = {"from": wanted, "environment": state.environment_hash()}
     if places.html.is_dir() and stamp.is_file() and json.loads(stamp.read_text("utf-8")) == made:
         return
     if progress:

@@ -2,7 +2,7 @@
 
 A ranked job goes to a shortest queue, so a queue that is certainly longer need not be known. A queue
 far above the minimum is given a *window*: the numbers A of arrivals and D of services until the
-window's end are drawn, and the depth M of the free walk (see `_jumps`). Its length stays at or
+window's end are drawn, and the depth M of the free walk (see `kernels.jumps`). Its length stays at or
 above the *bound* q − M throughout, and while the minimum is below the bound nothing more of it is
 asked. At the window's end its length is A − D + max(q, M).
 
@@ -31,9 +31,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ._jit import inlined, kernel
-from ._jumps import draw_depth, jump_one
-from ._random import exponential, poisson, poisson_law
+from .._jit import inlined, kernel
+from .jumps import draw_depth, jump_one
+from .random import exponential, poisson, poisson_law
 
 WINDOW = 1.0 / 64.0  # length of a window in units of gap²/n
 WORTHWHILE = 2.0  # mean numbers of ranked arrivals that a window must span to be opened

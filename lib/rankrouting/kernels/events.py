@@ -20,9 +20,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ._jit import inlined, kernel
-from ._random import advance, next_bits
-from .model import System
+from .._jit import inlined, kernel
+from ..model import System
+from .random import advance, next_bits
 
 
 class Rates(NamedTuple):

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.random import SeedSequence
 
-from . import _methods, checks, queues
-from .model import System
-from .policies import jsq, mjsq
-from .replications import Estimate, mean_of
+from .. import _methods, checks, queues
+from ..model import System
+from ..policies import jsq, mjsq
+from ..replications import Estimate, mean_of
 
 STATIONARY_QUANTITIES = queues.Means._fields
 PATH_QUANTITIES = ("total", "ranked")

@@ -18,9 +18,9 @@ import math
 
 import numpy as np
 
-from ._events import choose_rank, ranked_queue
-from ._jit import inlined, kernel
-from ._random import exponential, next_bits, poisson, poisson_law, uniform
+from .._jit import inlined, kernel
+from .events import choose_rank, ranked_queue
+from .random import exponential, next_bits, poisson, poisson_law, uniform
 
 
 @inlined

@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import optimize, stats
 
+from ..estimate import ks_distance
 from . import chapters, repository
 from .claim_tables import claims_frame, claims_table
-from .estimate import ks_distance
 from .results import Results, Table, replacing
 
 FALSE_ALARM = 0.01

@@ -18,7 +18,7 @@ import numpy as np
 import scipy  # its parts are imported when they are used
 from numpy.typing import ArrayLike, NDArray
 
-from . import checks
+from .. import checks
 
 # The contour z(u) = μ(sin α (1 − cosh u) + i cos α sinh u), and the trapezoidal rule on it. For α ≤ π/4
 # no factor can grow along it faster than exp(xz) decays. Half the step changes results by rounding only.

@@ -25,10 +25,10 @@ import numpy as np
 import scipy
 from numpy.random import SeedSequence
 
-from . import _jit, checks
-from .model import System
-from .policies import Policy, made_by
-from .sweep_estimates import Paths, Stationary, Value, compile_kernel
+from .. import _jit, checks
+from ..model import System
+from ..policies import Policy, made_by
+from .estimates import Paths, Stationary, Value, compile_kernel
 
 MOST_CELLS = 100_000
 _MOST_ROWS = 10**7
@@ -240,7 +240,7 @@ def check_size(cells: Sequence[Cell]) -> None:
 
 def versions() -> str:
     """Return the versions of what decides the numbers."""
-    from . import __version__
+    from .. import __version__
 
     found = {
         "rankrouting": __version__,

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from . import checks
-from .checks import UnstableError
+from .. import checks
+from ..checks import UnstableError
+from ..model import CollapsedLimit, System
 from .gap_laws import Model, gap_rates
 from .hypoexponential import float_or_array
-from .model import CollapsedLimit, System
 
 
 def balance_residual(model: Model, mean_ranked: ArrayLike, mean_total: ArrayLike | None = None) -> Any:

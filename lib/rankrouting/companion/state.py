@@ -16,7 +16,7 @@ from typing import Any
 def environment_hash() -> str:
     """Return a hash of all of this package, of every installed version, and of Python."""
     digest = hashlib.sha256()
-    package = Path(__file__).parent
+    package = Path(__file__).parents[1]
     for source in sorted(package.rglob("*.py")):
         _add(digest, source.relative_to(package).as_posix().encode(), source.read_bytes())
     for name, version in installed_versions().items():

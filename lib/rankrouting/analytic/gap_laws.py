@@ -13,10 +13,10 @@ import scipy  # its parts are imported when they are used
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
-from . import checks, ranks
-from .checks import UnstableError
+from .. import checks, ranks
+from ..checks import UnstableError
+from ..model import CollapsedLimit, Limit, System
 from .hypoexponential import float_or_array, positive_rates
-from .model import CollapsedLimit, Limit, System
 
 Model = System | Limit | CollapsedLimit
 

@@ -1,21 +1,4 @@
-"""Sweeps: many estimates over a grid of systems, on threads, processes or a cluster, in one table.
-
-::
-
-    from rankrouting import jsq, mjsq, sweep
-
-    cells = sweep.grid(n=[100, 10_000], K=[10], upsilon=[1.0], policy=[jsq(), mjsq(2.0)], seed=[1])
-    table = sweep.sweep(cells, "mine.parquet")
-
-or, from a file (`sweep_file` says what may be in it)::
-
-    rankrouting sweep examples/sweep.yml --output mine.parquet
-
-Each finished cell is stored at once (`sweep_store`): after a crash, a kill or a lost cluster the same command goes
-on where it was, and a larger grid computes only what is new. The numbers are the same on any executor
-(`sweep_cells`). On a cluster the workers need this package in the same version, and no common disk;
-``examples/slurm.py`` starts one under SLURM. No chapter uses this module.
-"""
+"""Compute the cells of a sweep on an executor, and write the table."""
 
 from __future__ import annotations
 
@@ -30,12 +13,9 @@ from typing import Any
 import pandas as pd
 from tqdm import tqdm
 
-from . import _jit, checks
-from .sweep_cells import Cell, SweepFailed, check_size, compute, grid
-from .sweep_estimates import Paths, Stationary
-from .sweep_store import Store
-
-__all__ = ["Cell", "Paths", "Stationary", "SweepFailed", "connected", "grid", "sweep"]
+from .. import _jit, checks
+from .cells import Cell, SweepFailed, check_size, compute
+from .store import Store
 
 _CONNECT_SECONDS = 10
 
@@ -86,10 +66,10 @@ def sweep(
     Examples
     --------
     >>> import tempfile
-    >>> from rankrouting import System, mjsq
-    >>> cell = Cell(System(n=100, K=2, upsilon=1.0, policy=mjsq(c=2.0)), Paths([0.5, 1.0]), seed=1)
+    >>> from rankrouting import System, mjsq, sweep
+    >>> cell = sweep.Cell(System(n=100, K=2, upsilon=1.0, policy=mjsq(c=2.0)), sweep.Paths([0.5, 1.0]), seed=1)
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     table = sweep([cell], f"{folder}/mine.parquet")
+    ...     table = sweep.sweep([cell], f"{folder}/mine.parquet")
     >>> table[["quantity", "time"]].values.tolist()
     [['total', 0.5], ['total', 1.0]]
     """

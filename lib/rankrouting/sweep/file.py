@@ -30,11 +30,12 @@ from typing import Any
 
 import yaml
 
-from . import chapters, checks
-from .chapters import Parameter, ParameterError
-from .policies import MAKERS, Policy
-from .sweep_cells import MOST_CELLS, Cell, grid
-from .sweep_estimates import PATH_QUANTITIES, STATIONARY_QUANTITIES, Paths, Stationary
+from .. import checks
+from ..companion import chapters
+from ..companion.chapters import Parameter, ParameterError
+from ..policies import MAKERS, Policy
+from .cells import MOST_CELLS, Cell, grid
+from .estimates import PATH_QUANTITIES, STATIONARY_QUANTITIES, Paths, Stationary
 
 _LARGEST_FILE = 100_000
 # A value of a parameter of a policy of the list of policies of the file.

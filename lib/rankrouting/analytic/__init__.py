@@ -1,0 +1,73 @@
+"""Formulas: one pure function for each theorem, no simulation.
+
+A `model` is a `System`, its `Limit` or a `CollapsedLimit`; a `System` stands for its limit unless
+the function is exact at every n, which its docstring then says. Lengths are in limit units, jobs
+divided by √n, and time in the units of the system, unless stated otherwise. Ranked arrays hold rank
+k at index k − 1, the shortest first; k, j and m count from 1. δ are the drifts of the limit.
+Used by every chapter.
+"""
+
+from .formulas import (
+    GapReflection,
+    gap_law,
+    gap_srbm,
+    mean_max,
+    mean_min,
+    mean_ranked,
+    mean_total,
+    overload_mean_spread,
+    overload_relaxation_time,
+    overload_spread_law,
+    rbm_local_time_cdf,
+    rbm_transition_cdf,
+    relaxation_time,
+    required_c,
+    skew_symmetry_defect,
+    total_law,
+    variance_total,
+    workload_factor,
+)
+from .gap_laws import GapLaw, Model, gap_rates, overload_gap_rates
+from .hypoexponential import Hypoexponential
+from .identities import (
+    balance_residual,
+    communication_rate,
+    idle_servers,
+    mean_total_by_balance,
+    mm1_law,
+    mm1_mean,
+    pauses_gap_ratios,
+)
+
+__all__ = [
+    "GapLaw",
+    "GapReflection",
+    "Hypoexponential",
+    "Model",
+    "balance_residual",
+    "communication_rate",
+    "gap_law",
+    "gap_rates",
+    "gap_srbm",
+    "idle_servers",
+    "mean_max",
+    "mean_min",
+    "mean_ranked",
+    "mean_total",
+    "mean_total_by_balance",
+    "mm1_law",
+    "mm1_mean",
+    "overload_gap_rates",
+    "overload_mean_spread",
+    "overload_relaxation_time",
+    "overload_spread_law",
+    "pauses_gap_ratios",
+    "rbm_local_time_cdf",
+    "rbm_transition_cdf",
+    "relaxation_time",
+    "required_c",
+    "skew_symmetry_defect",
+    "total_law",
+    "variance_total",
+    "workload_factor",
+]

@@ -1,0 +1,24 @@
+"""Laws of the n-th system at finite n without Monte Carlo. Everything here is in **jobs**.
+
+The sorted queue lengths are a Markov chain: an arrival joins rank k at rate λ_k, every nonempty queue
+loses a job at rate n. `stationary` and `transient` compute its law for any policy; `overload_gap_law` and
+`pauses_law` are closed forms. Divide by √n for limit units. Chapters: heavy_traffic,
+interchange, workload, overloaded.
+"""
+
+from ._multigrid import NotConvergedError
+from .closed import OverloadGapLaw, PausesLaw, overload_gap_law, pauses_law
+from .laws import StationaryLaw, TooManyStatesError, TransientLaw, stationary, transient
+
+__all__ = [
+    "NotConvergedError",
+    "OverloadGapLaw",
+    "PausesLaw",
+    "StationaryLaw",
+    "TooManyStatesError",
+    "TransientLaw",
+    "overload_gap_law",
+    "pauses_law",
+    "stationary",
+    "transient",
+]
