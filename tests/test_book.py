@@ -245,13 +245,14 @@ def test_a_kernel_that_dies_at_its_start_is_started_once_more(tmp_path: Path, mo
         (tmp_path / "out.ipynb").write_text(notebook("alpha", []), "utf-8")
 
     monkeypatch.setattr(execute.papermill, "execute_notebook", dying)
-    job = {"input": "x", "output": str(tmp_path / "out.ipynb"), "parameters": {}, "cwd": "."}
+    job = (tmp_path / "x", tmp_path / "out.ipynb", {}, tmp_path)
     deaths = 1
-    assert execute._execute(job) == {"ok": True}
+    assert execute.execute(*job) is None
     starts.clear()
     deaths = 2
     (tmp_path / "out.ipynb").unlink()
-    assert execute._execute(job)["error"] == "Kernel died"
+    failure = execute.execute(*job)
+    assert failure is not None and failure.error == "Kernel died"
     assert len(starts) == 2
 
 

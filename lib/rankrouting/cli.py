@@ -119,20 +119,14 @@ def run(
         values |= found.convert(_of_a_chapter(file))
     values |= found.convert(dict(_pairs(parameters or [])), words=True)
     target = _writable(output or Path(f"{found.name}.ipynb"), found.path)
-    with runner.private_jupyter() as jupyter:
-        try:
-            taken = runner.run_chapter(
-                found,
-                found.parameter_values(values),
-                target,
-                root=repository.root(),
-                results=repository.results_folder(),
-                broken=target.with_name(f"{target.stem}.broken.ipynb"),
-                jupyter=jupyter,
-            )
-        except KeyboardInterrupt:
-            runner.end_all()
-            raise
+    with runner.private_jupyter(repository.root(), repository.results_folder()):
+        taken = runner.run_chapter(
+            found,
+            found.parameter_values(values),
+            target,
+            root=repository.root(),
+            broken=target.with_name(f"{target.stem}.broken.ipynb"),
+        )
     megabytes = taken.peak_memory_bytes / 1e6
     print(f"{target} ({taken.seconds:.1f} s, {megabytes:.0f} MB)")
     print(f"numbers: {repository.results_folder() / found.name}")

@@ -25,7 +25,7 @@ import yaml
 from filelock import FileLock, Timeout
 from tqdm import tqdm
 
-from . import chapters, claims, repository, runner, state
+from . import chapters, claims, forked, repository, runner, state
 from .chapters import Chapter
 from .results import replacing
 from .runner import ExecutionFailed
@@ -157,7 +157,7 @@ def _execute_all(
     """Execute the chapters that have changed: first those that stand alone, then those that collect."""
     alone = [one for one in book if not one.collects]
     collecting = [one for one in book if one.collects]
-    with runner.private_jupyter() as jupyter:
+    with runner.private_jupyter(places.root, places.results):
         hashes = {
             one.name: state.chapter_hash(
                 one.path, parameters[one.name], [state.folder_hash(places.root / folder) for folder in one.reads]
@@ -170,7 +170,7 @@ def _execute_all(
         ) as bar:
 
             def run(chapter: Chapter) -> None:
-                _execute(places, chapter, parameters[chapter.name], hashes[chapter.name], jupyter)
+                _execute(places, chapter, parameters[chapter.name], hashes[chapter.name])
 
             # The longest first, so that the last to end is not one that started last.
             todo.sort(key=lambda one: -_last_seconds(places, one.name))
@@ -221,7 +221,7 @@ def _in_parallel(run: Callable[[Chapter], None], todo: list[Chapter], jobs: int,
             elif error is not None:
                 raise error
     except BaseException:
-        runner.end_all()
+        forked.end_kernels()
         raise
     finally:
         pool.shutdown(cancel_futures=True)
@@ -229,9 +229,7 @@ def _in_parallel(run: Callable[[Chapter], None], todo: list[Chapter], jobs: int,
         raise BuildFailed("\n".join(failures[one.name] for one in todo if one.name in failures))
 
 
-def _execute(
-    places: Places, chapter: Chapter, parameters: Mapping[str, Any], key: str, jupyter: Mapping[str, str]
-) -> None:
+def _execute(places: Places, chapter: Chapter, parameters: Mapping[str, Any], key: str) -> None:
     """Execute one chapter into fresh folders, and record what it was made from."""
     name = chapter.name
     results = places.results / name
@@ -243,9 +241,7 @@ def _execute(
         parameters,
         places.executed(name),
         root=places.root,
-        results=places.results,
         broken=places.broken(name),
-        jupyter=jupyter,
     )
     facts = {
         "chapter": name,

@@ -159,7 +159,7 @@ class Ledger:
     ) -> Claim:
         """Claim that a mean over replications equals a prediction.
 
-        It holds when |measured − predicted| ≤ critical·standard error + allowance, where `critical`
+        It holds when the distance of measured and predicted is ≤ critical·standard error + allowance, where `critical`
         is the two-sided Student quantile at `LEVEL`, divided by the number of components.
 
         Parameters

@@ -1,25 +1,17 @@
-"""One chapter executed by papermill, in a process of its own: ``python -m rankrouting.companion.execute``.
-
-Reads a job as JSON from standard input and writes what came of it to the file that the job names.
-A process, because papermill changes the current folder, and so that it can be ended with its kernel.
-"""
+"""One chapter executed by papermill, and what came of it."""
 
 from __future__ import annotations
 
-import json
-import os
+import contextlib
 import re
-import resource
-import signal
-import sys
-import threading
-import time
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import nbformat
 import papermill
-import psutil
+from jupyter_core.utils import ensure_event_loop
 from nbclient.exceptions import DeadKernelError
 from papermill.exceptions import PapermillExecutionError
 
@@ -28,34 +20,58 @@ _STARTS = 2
 _OBJECT = re.compile(r"\s*[\[({]*\s*(Text\(|<[\w.]+[^>]*>)")
 
 
-def main() -> None:
-    """Execute the job on standard input."""
-    job = json.load(sys.stdin)
-    signal.signal(signal.SIGTERM, lambda *_: _end())
-    signal.signal(signal.SIGINT, lambda *_: _end())
-    threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
-    began = time.monotonic()
-    outcome = _execute(job)
-    outcome["seconds"] = time.monotonic() - began
-    # The largest child is the kernel. Linux counts in KiB, macOS in bytes.
-    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-    outcome["peak_memory_bytes"] = peak if sys.platform == "darwin" else peak * 1024
-    Path(job["outcome"]).write_text(json.dumps(outcome), "utf-8")
+@dataclass(frozen=True)
+class Failure:
+    """Where and why a chapter failed.
+
+    Attributes
+    ----------
+    cell : int or None
+        Number of the code cell.
+    line : str
+        Its first line.
+    error : str
+        What went wrong.
+    """
+
+    cell: int | None
+    line: str
+    error: str
 
 
-def _execute(job: dict[str, Any]) -> dict[str, Any]:
-    """Execute once, and once more if the kernel died before the first cell was done."""
-    output = Path(job["output"])
+def execute(source: Path, output: Path, parameters: Mapping[str, Any], folder: Path) -> Failure | None:
+    """Execute once, and once more if the kernel died before the first cell was done; in a thread of its own.
+
+    Parameters
+    ----------
+    source, output : Path
+        The notebook, and where the executed one goes, also if a cell fails.
+    parameters : mapping
+        What is injected.
+    folder : Path
+        Where the kernel runs.
+
+    Returns
+    -------
+    Failure or None
+        None if every cell ran and showed nothing that does not belong on a page.
+    """
+    with contextlib.closing(ensure_event_loop()):
+        return _execute(source, output, parameters, folder)
+
+
+def _execute(source: Path, output: Path, parameters: Mapping[str, Any], folder: Path) -> Failure | None:
     for start in range(1, _STARTS + 1):
         try:
             papermill.execute_notebook(
-                job["input"],
+                str(source),
                 str(output),
-                parameters=job["parameters"],
+                parameters=dict(parameters),
                 kernel_name="python3",
-                cwd=job["cwd"],
                 progress_bar=False,
                 start_timeout=120,
+                # Not papermill's own cwd, which would be that of all threads.
+                resources={"metadata": {"path": str(folder)}},
             )
         except PapermillExecutionError as error:
             # The message of an exception may be long; its first lines say what is wrong.
@@ -68,7 +84,7 @@ def _execute(job: dict[str, Any]) -> dict[str, Any]:
                 cell = cell or {"number": 1, "source": ""}
                 return _failure(cell["number"], cell["source"], f"{error or type(error).__name__}")
         else:
-            return _stray_output(output) or {"ok": True}
+            return _stray_output(output)
     raise AssertionError("unreachable")
 
 
@@ -76,9 +92,9 @@ def _is_dead_kernel(error: Exception) -> bool:
     return isinstance(error, DeadKernelError) or "kernel" in str(error).lower()
 
 
-def _failure(number: int | None, source: str, error: str) -> dict[str, Any]:
+def _failure(number: int | None, source: str, error: str) -> Failure:
     lines = [line for line in source.splitlines() if line.strip()]
-    return {"ok": False, "cell": number, "line": lines[0].strip() if lines else "", "error": error}
+    return Failure(number, lines[0].strip() if lines else "", error)
 
 
 def _last_begun(path: Path) -> dict[str, Any] | None:
@@ -95,7 +111,7 @@ def _last_begun(path: Path) -> dict[str, Any] | None:
     return None
 
 
-def _stray_output(path: Path) -> dict[str, Any] | None:
+def _stray_output(path: Path) -> Failure | None:
     """Return a failure if a cell shows what does not belong on a page: a warning, or an object's address."""
     for cell in nbformat.read(path, as_version=4).cells:
         for output in cell.get("outputs", []):
@@ -109,24 +125,3 @@ def _stray_output(path: Path) -> dict[str, Any] | None:
                     cell.execution_count, cell.source, f"shows an object, end its last line with ;: {first}"
                 )
     return None
-
-
-def _end() -> None:
-    """End this process and its kernel at once."""
-    for child in psutil.Process().children(recursive=True):
-        try:
-            child.kill()
-        except psutil.NoSuchProcess:
-            pass
-    os._exit(130)
-
-
-def _end_with_parent(parent: int) -> None:
-    """End when the process that started this one is gone, however it ended."""
-    while os.getppid() == parent:
-        time.sleep(0.5)
-    _end()
-
-
-if __name__ == "__main__":
-    main()

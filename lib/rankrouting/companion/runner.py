@@ -1,4 +1,4 @@
-"""Executing one chapter: a private Jupyter, a process that can be ended, and what came of it.
+"""Executing one chapter: a private Jupyter, a kernel that can be ended, and what came of it.
 
 Used by `book` and `cli`. Whatever Jupyter, IPython and matplotlib settings a user has, the kernel is
 the interpreter that runs this, with default settings.
@@ -12,18 +12,19 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
-import threading
+import time
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import nbformat
 
-from . import repository
+from . import execute, forked, repository
 from .chapters import Chapter
 from .results import replacing
 
@@ -49,14 +50,25 @@ class Run:
 
 
 @contextlib.contextmanager
-def private_jupyter() -> Iterator[dict[str, str]]:
-    """Yield environment variables for kernels of this interpreter with nobody's settings."""
+def private_jupyter(root: Path, results: Path) -> Iterator[None]:
+    """Give kernels this interpreter and nobody's settings.
+
+    Parameters
+    ----------
+    root, results : Path
+        The book's folder, and the folder of folders of results.
+    """
     with tempfile.TemporaryDirectory(prefix="rankrouting-") as name:
         folder = Path(name)
         kernel = folder / "share" / "kernels" / "python3"
         kernel.mkdir(parents=True)
         command = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
-        spec = {"argv": command, "display_name": "Python 3", "language": "python"}
+        spec = {
+            "argv": command,
+            "display_name": "Python 3",
+            "language": "python",
+            "metadata": {"kernel_provisioner": {"provisioner_name": forked.NAME}},
+        }
         (kernel / "kernel.json").write_text(json.dumps(spec), "utf-8")
         environment = {
             "JUPYTER_PATH": str(folder / "share"),
@@ -64,6 +76,7 @@ def private_jupyter() -> Iterator[dict[str, str]]:
             "JUPYTER_CONFIG_DIR": str(folder / "config"),
             "JUPYTER_RUNTIME_DIR": str(folder / "runtime"),
             "IPYTHONDIR": str(folder / "ipython"),
+            "MPLBACKEND": "module://matplotlib_inline.backend_inline",
             "PYTHONHASHSEED": "0",
             "PYDEVD_DISABLE_FILE_VALIDATION": "1",
         }
@@ -73,7 +86,10 @@ def private_jupyter() -> Iterator[dict[str, str]]:
         matplotlib = importlib.util.find_spec("matplotlib")
         if matplotlib is not None and matplotlib.origin:
             environment["MATPLOTLIBRC"] = str(Path(matplotlib.origin).parent / "mpl-data" / "matplotlibrc")
-        yield environment
+        environment |= {repository.ROOT_VARIABLE: str(root), repository.RESULTS_VARIABLE: str(results)}
+        forked.allow_kernels()
+        with mock.patch.dict(os.environ, environment):
+            yield
 
 
 def run_chapter(
@@ -82,11 +98,9 @@ def run_chapter(
     output: Path,
     *,
     root: Path,
-    results: Path,
     broken: Path,
-    jupyter: Mapping[str, str],
 ) -> Run:
-    """Execute a chapter and write the executed notebook.
+    """Execute a chapter and write the executed notebook; call it within `private_jupyter`.
 
     Parameters
     ----------
@@ -96,12 +110,10 @@ def run_chapter(
         Checked values; those that differ from the defaults are shown in the notebook.
     output : Path
         Where the executed notebook goes, if there is no error.
-    root, results : Path
-        The book's folder, and the folder of folders of results.
+    root : Path
+        The book's folder.
     broken : Path
         Where the notebook goes if a cell fails.
-    jupyter : mapping
-        From `private_jupyter`.
 
     Raises
     ------
@@ -112,73 +124,37 @@ def run_chapter(
     changed = {name: value for name, value in parameters.items() if value != changed[name]}
     with tempfile.TemporaryDirectory(prefix="rankrouting-") as name:
         # papermill replaces {…} in paths: its own are in a folder of our choice.
-        kept, outcome_file = Path(name) / "executed.ipynb", Path(name) / "outcome.json"
-        source = Path(name) / "source.ipynb"
+        source, executed = Path(name) / "source.ipynb", Path(name) / "executed.ipynb"
         shutil.copyfile(chapter.path, source)
-        job = {
-            "input": str(source),
-            "output": str(kept),
-            "outcome": str(outcome_file),
-            "parameters": changed,
-            "cwd": str(chapter.path.parent),
-        }
-        environment = os.environ | dict(jupyter)
-        environment |= {repository.ROOT_VARIABLE: str(root), repository.RESULTS_VARIABLE: str(results)}
-        message = _in_process(job, environment)
-        outcome = json.loads(outcome_file.read_text("utf-8")) if outcome_file.is_file() else None
-        if outcome is not None and outcome["ok"]:
+        began = time.monotonic()
+        failure, peak = _in_a_thread(source, executed, changed, chapter.path.parent)
+        if failure is None:
             output.parent.mkdir(parents=True, exist_ok=True)
-            write_scrubbed(kept, output, root)
-            return Run(outcome["seconds"], outcome["peak_memory_bytes"])
+            write_scrubbed(executed, output, root)
+            return Run(time.monotonic() - began, peak)
         where = ""
-        if kept.is_file():
+        if executed.is_file():
             broken.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(kept, broken)
+            shutil.copyfile(executed, broken)
             where = f"; the broken notebook is {broken}"
-        if outcome is None:
-            raise ExecutionFailed(f"chapter {chapter.name}: could not be executed: {message}{where}")
         raise ExecutionFailed(
-            f"chapter {chapter.name}, cell In [{outcome['cell']}] ({outcome['line']!r}):"
-            f" {_two_lines(outcome['error'])}{where}"
+            f"chapter {chapter.name}, cell In [{failure.cell}] ({failure.line!r}): {_two_lines(failure.error)}{where}"
         )
 
 
-def _in_process(job: Mapping[str, Any], environment: Mapping[str, str]) -> str:
-    """Run a job to its end and return the last line that it wrote to standard error."""
-    if _ending.is_set():
-        raise ExecutionFailed("interrupted")
-    process = subprocess.Popen(
-        [sys.executable, "-m", "rankrouting.companion.execute"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        env=dict(environment),
-        text=True,
-        encoding="utf-8",
-        errors="replace",
-        start_new_session=True,  # an interrupt from the keyboard is ours to pass on
-    )
-    _running.add(process)
-    try:
-        _, errors = process.communicate(json.dumps(job))
-    finally:
-        if process.poll() is None:
-            process.terminate()
-            process.wait()
-        _running.discard(process)
-    lines = errors.strip().splitlines()
-    return lines[-1] if lines else f"the process ended with {process.returncode}"
+def _in_a_thread(*job: Any) -> tuple[execute.Failure | None, int]:
+    """Execute in a thread, so that an interrupt from the keyboard does not wait for the kernel's next message."""
 
+    def run() -> tuple[execute.Failure | None, int]:
+        failure = execute.execute(*job)
+        return failure, forked.peak_memory_bytes()
 
-_running: set[subprocess.Popen[str]] = set()
-_ending = threading.Event()
-
-
-def end_all() -> None:
-    """End every chapter that is being executed, with its kernel, and start no more."""
-    _ending.set()
-    for process in list(_running):
-        process.terminate()
+    with ThreadPoolExecutor(1) as alone:
+        try:
+            return alone.submit(run).result()
+        except KeyboardInterrupt:
+            forked.end_kernels()
+            raise
 
 
 def write_scrubbed(executed: Path, output: Path, root: Path) -> None:
