@@ -21,6 +21,9 @@ from sphinx.application import Sphinx
 
 _OPENING = re.compile(r"((?:thm|prop|lem|cor|def)-[a-z0-9-]+):\s*")
 
+# Not methods and attributes: a parameter is often called like one of them.
+_OBJECTS = {"class", "exception", "function", "module"}
+
 
 @cache
 def functions() -> dict[str, list[str]]:
@@ -68,7 +71,11 @@ def resolve_name(app: Sphinx, env: Any, node: addnodes.pending_xref, shown: node
     if node.get("refdomain") != "py" or node.get("reftype") != "obj":
         return None
     domain, target = env.get_domain("py"), node["reftarget"].split(".")[-1]
-    matches = [name for name in domain.objects if name.split(".")[-1] == target]
+    matches = [
+        name
+        for name, found in domain.objects.items()
+        if name.split(".")[-1] == target and found.objtype in _OBJECTS and not found.aliased
+    ]
     if len(matches) == 1:
         return domain.resolve_xref(env, node["refdoc"], app.builder, "obj", matches[0], node, shown)
     return shown
