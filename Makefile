@@ -47,6 +47,11 @@ venv: ## make or refresh .venv from the lock; does nothing when it fits
 book: venv ## execute what has changed and make the pages; prints the path of the first
 	@$(VENV)/bin/rankrouting book --profile '$(PROFILE)' $(if $(JOBS),--jobs '$(JOBS)')
 
+.PHONY: pdf
+pdf: venv ## build the book, and print all of it; needs Chromium
+	@$(VENV)/bin/rankrouting book --profile '$(PROFILE)' $(if $(JOBS),--jobs '$(JOBS)') --pdf
+	@echo '_build/$(PROFILE)/html/downloads/book.pdf'
+
 .PHONY: serve
 serve: book ## build the book and show it on this machine
 	cd '_build/$(PROFILE)/html' && '$(CURDIR)/$(PY)' -m http.server --bind 127.0.0.1 $(PORT)
@@ -75,10 +80,11 @@ bench: venv ## measure speed against what else could be used; needs g++ and a qu
 	$(PY) -m benchmarks
 
 .PHONY: lint
-lint: venv ## check the style, the format and the types
+lint: venv ## check style, format, types and spelling
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
+	$(VENV)/bin/codespell .
 
 .PHONY: format
 format: venv ## format the code and mend what ruff can mend

@@ -61,7 +61,7 @@ def rebuilt(root: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return real(chapter, *arguments, **options)
 
     monkeypatch.setattr(book.runner, "run_chapter", noting)
-    monkeypatch.setattr(book, "_make_pages", lambda *_: None)
+    monkeypatch.setattr(book.pages, "make", lambda *_, **__: None)
     build("default", root=root, progress=False)
     return executed
 

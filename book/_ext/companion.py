@@ -12,10 +12,12 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from docutils import nodes
 from jupyter_cache import get_cache
-from rankrouting.companion import chapters, repository
+from rankrouting.companion import chapters, pages, repository
 from rankrouting.companion.state import environment_hash
 from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
 
 
 def use_this_book(app: Sphinx) -> None:
@@ -63,6 +65,24 @@ def copy_results(app: Sphinx, exception: Exception | None) -> None:
             )
 
 
+class Downloads(SphinxDirective):
+    """What this build offers, a link and a size for each; a plain build offers nothing."""
+
+    def run(self) -> list[nodes.Node]:
+        """Return a list of links."""
+        folder = Path(os.environ.get(pages.DOWNLOADS_VARIABLE, ""))
+        offered = [one for one in pages.OFFERED if os.environ.get(pages.DOWNLOADS_VARIABLE) and (folder / one).exists()]
+        if not offered or self.env.app.builder.format != "html" or self.env.app.builder.name == "singlehtml":
+            return [nodes.paragraph("", "The site that `make book` and `make pdf` build has them.")]
+        up = "../" * self.env.docname.count("/")
+        links = nodes.bullet_list()
+        for name in offered:
+            address = f"{up}downloads/{name}" + ("/index.html" if (folder / name).is_dir() else "")
+            link = nodes.reference("", pages.OFFERED[name], internal=False, refuri=address)
+            links += nodes.list_item("", nodes.paragraph("", "", link))
+        return [links]
+
+
 def without_live_code(app: Sphinx, config: Any) -> None:
     """Take out sphinx_thebe, which Jupyter Book always loads: nothing here can be launched."""
     for event in ("env-before-read-docs", "doctree-resolved"):
@@ -73,6 +93,7 @@ def without_live_code(app: Sphinx, config: Any) -> None:
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Connect the above."""
+    app.add_directive("downloads", Downloads)
     app.connect("config-inited", without_live_code)
     app.connect("builder-inited", use_this_book)
     app.connect("env-get-outdated", read_again)

@@ -47,8 +47,8 @@ def _one_sentence(command: Callable[P, None]) -> Callable[P, None]:
 
     @wraps(command)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> None:
-        from .companion.book import BuildFailed
         from .companion.claims import ClaimFailed
+        from .companion.pages import BuildFailed
         from .companion.runner import ExecutionFailed
 
         for name in ("SIGTERM", "SIGHUP"):
@@ -139,11 +139,12 @@ def book(
     jobs: Annotated[
         int | None, typer.Option(min=1, help="Chapters at the same time; default: one a processor.")
     ] = None,
+    pdf: Annotated[bool, typer.Option("--pdf", help="Print the whole book as well; needs Chromium.")] = False,
 ) -> None:
     """Execute what has changed and make the pages; the old pages stay if anything fails."""
     from .companion.book import build
 
-    page = build(profile, jobs)
+    page = build(profile, jobs, pdf=pdf)
     print(page)
 
 

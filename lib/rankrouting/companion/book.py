@@ -9,81 +9,27 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
-import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
 from filelock import FileLock, Timeout
 from tqdm import tqdm
 
-from . import chapters, claims, forked, repository, runner, state
+from . import chapters, claims, forked, pages, repository, runner, state
 from .chapters import Chapter
-from .results import replacing
+from .pages import BuildFailed, Places
+from .results import write_json
 from .runner import ExecutionFailed
 
 
-class BuildFailed(RuntimeError):  # noqa: N818 - not a programming error
-    """The book was not built; each line of the message is one reason."""
-
-
-@dataclass(frozen=True)
-class Places:
-    """Where the build of a profile is.
-
-    Attributes
-    ----------
-    root : Path
-        The book's folder.
-    profile : str
-        Name of the profile.
-    """
-
-    root: Path
-    profile: str
-
-    @property
-    def folder(self) -> Path:
-        """All of this profile but what Jupyter Book reads."""
-        return self.root / "_build" / self.profile
-
-    @property
-    def staged(self) -> Path:
-        """What Jupyter Book reads: the repository's book with executed notebooks."""
-        return self.root / "_build" / "staged" / self.profile
-
-    @property
-    def html(self) -> Path:
-        """The pages."""
-        return self.folder / "html"
-
-    @property
-    def results(self) -> Path:
-        """One folder of numbers for each chapter."""
-        return self.folder / "results"
-
-    def executed(self, name: str) -> Path:
-        """The executed notebook of a chapter."""
-        return self.folder / "executed" / f"{name}.ipynb"
-
-    def record(self, name: str) -> Path:
-        """The hashes that say what the executed notebook of a chapter was made from."""
-        return self.folder / "executed" / f"{name}.json"
-
-    def broken(self, name: str) -> Path:
-        """The notebook of a chapter in which a cell failed."""
-        return self.folder / "broken" / f"{name}.ipynb"
-
-
-def build(profile: str, jobs: int | None = None, *, root: Path | None = None, progress: bool = True) -> Path:
+def build(
+    profile: str, jobs: int | None = None, *, root: Path | None = None, pdf: bool = False, progress: bool = True
+) -> Path:
     """Build the book with a profile's parameters and return the path of its first page.
 
     Parameters
@@ -94,6 +40,8 @@ def build(profile: str, jobs: int | None = None, *, root: Path | None = None, pr
         Number of chapters executed at the same time; default: one for each processor.
     root : Path, optional
         The book's folder; default: this repository.
+    pdf : bool, default False
+        Whether to print the whole book as well; needs Chromium.
     progress : bool, default True
         Whether to show a bar and messages on standard error.
 
@@ -118,8 +66,7 @@ def build(profile: str, jobs: int | None = None, *, root: Path | None = None, pr
         _remove_strangers(places, book)
         _execute_all(places, book, parameters, jobs or os.cpu_count() or 1, progress)
         _check_claims(places, book)
-        _stage(places, book)
-        _make_pages(places, progress)
+        pages.make(places, [one.path for one in book], pdf=pdf, progress=progress)
     first = chapters.documents(root)[0]
     page = places.html / f"{first}.html"
     return page if page.is_file() else places.html / "index.html"
@@ -250,14 +197,14 @@ def _execute(places: Places, chapter: Chapter, parameters: Mapping[str, Any], ke
         "seconds": run.seconds,
         "peak_memory_bytes": run.peak_memory_bytes,
     }
-    _write(results / "run.json", facts)
+    write_json(results / "run.json", facts)
     made = {
         "hash": key,
         "results": state.folder_hash(results),
         "notebook": state.files_hash([places.executed(name)], places.executed(name).parent),
         "seconds": run.seconds,
     }
-    _write(places.record(name), made)
+    write_json(places.record(name), made)
 
 
 def _is_made(places: Places, name: str, key: str) -> bool:
@@ -283,11 +230,6 @@ def _record(places: Places, name: str) -> dict[str, Any]:
     return record if isinstance(record, dict) else {}
 
 
-def _write(path: Path, value: Any) -> None:
-    with replacing(path) as beside:
-        beside.write_text(json.dumps(value, indent=1) + "\n", "utf-8")
-
-
 def _check_claims(places: Places, book: Iterable[Chapter]) -> None:
     """Raise if a claim of the build is false, also when its chapter forgot to ask."""
     names = [one.name for one in book if one.states_claims]
@@ -296,74 +238,3 @@ def _check_claims(places: Places, book: Iterable[Chapter]) -> None:
             claims.assert_claims(claims.load_claims(names, places.results))
     except (claims.ClaimFailed, FileNotFoundError, ValueError) as error:
         raise BuildFailed(str(error)) from None
-
-
-def _stage(places: Places, book: Iterable[Chapter]) -> None:
-    """Lay out what Jupyter Book reads: this book with executed notebooks and execution off."""
-    shutil.rmtree(places.staged, ignore_errors=True)
-    places.staged.mkdir(parents=True)
-    shutil.copyfile(places.root / "_toc.yml", places.staged / "_toc.yml")
-    config = yaml.safe_load((places.root / "_config.yml").read_text("utf-8"))
-    config.setdefault("execute", {})["execute_notebooks"] = "off"
-    text = yaml.safe_dump(config, allow_unicode=True, sort_keys=False)
-    (places.staged / "_config.yml").write_text(text, "utf-8")
-    ignored = shutil.ignore_patterns("*.ipynb", ".*", "__pycache__")
-    shutil.copytree(places.root / "book", places.staged / "book", ignore=ignored)
-    for chapter in book:
-        target = places.staged / chapter.path.relative_to(places.root)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(places.executed(chapter.name), target)
-
-
-def _make_pages(places: Places, progress: bool) -> None:
-    """Run Jupyter Book in a folder of its own, and put the pages in place if there was no warning."""
-    wanted = state.folder_hash(places.staged) + state.folder_hash(places.results)
-    stamp = places.folder / "pages.json"
-    made = {"from": wanted, "environment": state.environment_hash()}
-    if places.html.is_dir() and stamp.is_file() and json.loads(stamp.read_text("utf-8")) == made:
-        return
-    if progress:
-        print("making the pages", file=sys.stderr)
-    with tempfile.TemporaryDirectory(prefix=".pages-", dir=places.folder) as name:
-        command = [sys.executable, "-c", "from jupyter_book.cli.main import main; main()", "build"]
-        command += [str(places.staged), "--path-output", name]
-        command += ["-W", "-n", "--keep-going", "--all"]
-        environment = os.environ | {
-            repository.ROOT_VARIABLE: str(places.root),
-            repository.RESULTS_VARIABLE: str(places.results),
-            "PYTHONUTF8": "1",
-        }
-        done = subprocess.run(
-            command, env=environment, capture_output=True, text=True, encoding="utf-8", errors="replace"
-        )
-        log = places.folder / "pages.log"
-        log.write_text(done.stdout + done.stderr, "utf-8")
-        if done.returncode != 0:
-            raise BuildFailed(_complaints(done.stdout + done.stderr, places, log))
-        stamp.unlink(missing_ok=True)
-        _replace_folder(Path(name) / "_build" / "html", places.html)
-    _write(stamp, made)
-
-
-def _complaints(log: str, places: Places, where: Path) -> str:
-    """Return the warnings and errors of Jupyter Book, with paths of the book."""
-    log = re.sub(r"\x1b\[[0-9;]*m", "", log)  # colours
-    lines = [line.strip() for line in log.splitlines() if "WARNING:" in line or "ERROR:" in line]
-    lines = [line.replace(f"{places.staged}{os.sep}", "") for line in dict.fromkeys(lines)]
-    shown = lines[:20] or log.strip().splitlines()[-5:]
-    return "\n".join(["the pages have errors:", *shown, f"all that Jupyter Book said is in {where}"])
-
-
-def _replace_folder(new: Path, old: Path) -> None:
-    """Put a folder in the place of another, which is there until the new one is."""
-    aside = old.with_name(f".{old.name}-old")
-    shutil.rmtree(aside, ignore_errors=True)
-    if old.exists():
-        old.rename(aside)
-    try:
-        new.rename(old)
-    except OSError:
-        if aside.exists():
-            aside.rename(old)
-        raise
-    shutil.rmtree(aside, ignore_errors=True)

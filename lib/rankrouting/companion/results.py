@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import html
+import json
 import os
 import re
 import tempfile
@@ -39,6 +40,12 @@ def replacing(path: Path) -> Iterator[Path]:
         beside.replace(path)
     finally:
         beside.unlink(missing_ok=True)
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write a value, all of it or nothing."""
+    with replacing(path) as beside:
+        beside.write_text(json.dumps(value, indent=1) + "\n", "utf-8")
 
 
 def spaced(text: str) -> str:
