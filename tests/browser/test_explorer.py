@@ -189,6 +189,26 @@ def test_the_seed_decides_and_the_routers_share_their_events(blank: Any) -> None
     assert not other_seed and not other_d
 
 
+def test_the_start_has_the_stationary_law_of_the_limit_and_one_shortest_queue_for_all(blank: Any) -> None:
+    point = {"K": 5, "upsilon": 1.5, "c": 4.0, "d": 3, "policy": "marginal", "n": 10**8}
+    code = """const routers = ["random", "marginal", "jsq"];
+        const gapRates = Object.fromEntries(routers.map((router) =>
+            [router, formulas.gapRates({ ...given, policy: router })]));
+        return Array.from({ length: 4000 }, (_, seed) => {
+            const chain = new Chain({ ...given, seed, gapRates });
+            return routers.map((router) => [...chain[router].lengths].map((jobs) => jobs / Math.sqrt(given.n)));
+        });"""
+    lengths = np.array(called(blank, code, point))  # (seeds, routers, queues)
+    assert np.all(np.ptp(lengths.min(axis=2), axis=1) <= 1e-4), "the shortest queue is the same under each router"
+    for index, policy in enumerate(["random", "marginal", "jsq"]):
+        system = system_of(point | {"policy": policy})
+        totals = mean_of(lengths[:, index].sum(axis=1))
+        assert_within(totals, analytic.mean_total(system), allowance=5e-4)
+        assert_detects(totals, 1.1 * analytic.mean_total(system), allowance=5e-4)
+        first = mean_of(lengths[:, index, 0])  # each queue has the same law
+        assert_within(first, analytic.mean_total(system) / point["K"], allowance=1e-4)
+
+
 # ---- The page ---------------------------------------------------------------------------------------
 
 
@@ -257,7 +277,8 @@ def test_nothing_is_cut_and_nothing_fails_at_the_ends_of_the_sliders(visit: Any,
         const box = one.getBoundingClientRect();
         return box.width > 1 && (box.right > innerWidth + 1 || box.left < -1);
     }).map((one) => one.outerHTML.slice(0, 80))"""
-    cut = """() => [...document.querySelectorAll('#rx :is(dd, dt, label, button, p, td, th)')]
+    boxes = "dd, dt, label, button, p, td, th, .rx-panel, .rx-control, .rx-buttons"
+    cut = f"""() => [...document.querySelectorAll('#rx :is({boxes})')]
         .filter((one) => !one.closest('.rx-hidden') && one.clientWidth && one.scrollWidth > one.clientWidth + 1)
         .map((one) => one.outerHTML.slice(0, 80))"""
     for policy in POLICIES:
@@ -313,19 +334,27 @@ def totals(page: Any) -> list[str]:
     return page.locator("#rx .rx-table tbody td:nth-child(2)").all_inner_texts()
 
 
+def wait_for_change(page: Any, before: list[str]) -> None:
+    page.wait_for_function(f"document.querySelector('#rx .rx-table td').textContent !== '{before[0]}'")
+
+
 def test_the_animation_runs_pauses_steps_and_starts_again(visit: Any) -> None:
     page = visit(PAGE)
-    assert totals(page) == ["0", "0", "0"], "nothing moves before it is seen"
+    before = totals(page)
+    page.wait_for_timeout(300)
+    assert totals(page) == before, "nothing moves before it is seen"
     run, one, reset = (page.locator(f"#rx-{name}") for name in ("run", "one", "reset"))
     run.scroll_into_view_if_needed()
     page.locator("#rx-queues").scroll_into_view_if_needed()
-    page.wait_for_function("document.querySelector('#rx .rx-table td').textContent !== '0'")
+    wait_for_change(page, before)
     assert run.inner_text() == "Pause"
     run.click()
     still = totals(page)
     page.wait_for_timeout(300)
     assert totals(page) == still and run.inner_text() == "Run"
     reset.click()
+    assert totals(page) == before
+    page.locator("input[name='rx-start'][value='empty']").check(force=True)
     assert totals(page) == ["0", "0", "0"]
     paths = []
     for seed in ("5", "5", "6"):
@@ -342,23 +371,26 @@ def test_the_animation_runs_pauses_steps_and_starts_again(visit: Any) -> None:
 def test_the_animation_waits_where_less_motion_is_wanted(visit: Any) -> None:
     page = visit(PAGE, reduced_motion="reduce")
     page.locator("#rx-queues").scroll_into_view_if_needed()
+    before = totals(page)
     page.wait_for_timeout(400)
-    assert totals(page) == ["0", "0", "0"]
+    assert totals(page) == before
     page.locator("#rx-run").click()
-    page.wait_for_function("document.querySelector('#rx .rx-table td').textContent !== '0'")
+    wait_for_change(page, before)
 
 
 def test_moving_a_slider_keeps_the_queues(visit: Any) -> None:
     page = visit(PAGE, reduced_motion="reduce")
+    first = totals(page)
     for _ in range(30):
         page.locator("#rx-one").click()
     before = totals(page)
+    assert before != first
     page.locator("#rx-c").press("ArrowLeft")
     settled(page)
     assert totals(page) == before
     page.locator("#rx-K").press("ArrowRight")
     settled(page)
-    assert totals(page) == ["0", "0", "0"]
+    assert totals(page) != before, "other queues start anew"
 
 
 def test_charts_take_the_colours_of_the_theme(visit: Any) -> None:

@@ -33,6 +33,11 @@
       this.last = -1;
     }
 
+    fill(queue, jobs) {
+      this.total += jobs - this.lengths[queue];
+      this.lengths[queue] = jobs;
+    }
+
     arrive(queue) {
       this.lengths[queue] += 1;
       this.total += 1;
@@ -68,8 +73,11 @@
   }
 
   class Chain {
-    /* All queues start empty. */
-    constructor({ K, n, upsilon, c, d, seed }) {
+    /*
+     * All queues start empty, or, if `gapRates` has the rates of the gaps under each router, near the stationary law of
+     * the limit (thm-gap-law): with the same exponentials and the same order of the queues under all three.
+     */
+    constructor({ K, n, upsilon, c, d, seed, gapRates }) {
       this.K = K;
       this.n = n;
       this.events = generator(seed, 1);
@@ -80,7 +88,25 @@
       this.random = new Router(K);
       this.marginal = new Router(K);
       this.jsq = new Router(K);
+      if (gapRates) this.spread(gapRates, generator(seed, 3));
       this.tune({ upsilon, c, d });
+    }
+
+    /* Lengths √n Σ_{j≤k} E_j/θ_j, rounded, for the queues in a random order k = 1, …, K. */
+    spread(gapRates, uniform) {
+      const exponentials = Array.from({ length: this.K }, () => -Math.log1p(-uniform()));
+      const order = this.all.slice();
+      for (let i = this.K - 1; i > 0; i -= 1) {
+        const j = Math.floor(uniform() * (i + 1));
+        [order[i], order[j]] = [order[j], order[i]];
+      }
+      for (const [name, rates] of Object.entries(gapRates)) {
+        let length = 0;
+        rates.forEach((rate, k) => {
+          length += (exponentials[k] / rate) * Math.sqrt(this.n);
+          this[name].fill(order[k], Math.round(length));
+        });
+      }
     }
 
     /* Other rates from now on; the queues stay as they are and the averages start anew. */

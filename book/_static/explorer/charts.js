@@ -23,7 +23,15 @@
 
   const nameOf = (system) => (system.policy === "marginal" ? `marginal JSQ(${system.d})` : NAMES[system.policy]);
 
-  function draw(id, traces, { x, y, summary, ...layout }) {
+  /* Where no curve is. */
+  const LEGENDS = {
+    right: { x: 1, xanchor: "right", y: 1, yanchor: "top" },
+    left: { x: 0.02, xanchor: "left", y: 1, yanchor: "top" },
+    low: { x: 0.02, xanchor: "left", y: 0.02, yanchor: "bottom" },
+    above: { orientation: "h", x: 0, xanchor: "left", y: 1.02, yanchor: "bottom" },
+  };
+
+  function draw(id, traces, { x, y, summary, legend, ...layout }) {
     const colours = palette();
     const axis = {
       gridcolor: colours.grid,
@@ -41,11 +49,11 @@
       traces,
       {
         autosize: true,
-        margin: { l: 44, r: 8, t: 28, b: 40 },
+        margin: { l: 44, r: 8, t: legend === "above" ? 28 : 10, b: 40 },
         paper_bgcolor: "rgba(0,0,0,0)",
         plot_bgcolor: "rgba(0,0,0,0)",
         font: { family: getComputedStyle(document.body).fontFamily, size: 12, color: colours.text },
-        legend: { orientation: "h", x: 0, xanchor: "left", y: 1.02, yanchor: "bottom" },
+        legend: { bgcolor: "rgba(0,0,0,0)", ...LEGENDS[legend] },
         dragmode: false,
         hovermode: "closest",
         ...layout,
@@ -96,6 +104,7 @@
         exponentformat: "power",
         ...(survival ? { tickvals: [0.001, 0.01, 0.1, 1] } : { nticks: 6 }),
       },
+      legend: survival ? "low" : "right",
       summary: `${survival ? "Survival function" : "Density"} of the ${WHAT[what]} under ${nameOf(system)}, of mean ${shown(chosen.mean)} and standard deviation ${shown(Math.sqrt(chosen.variance))}, between the curves of JSQ and of random routing.`,
     });
     document.getElementById("rx-law-caption").textContent =
@@ -141,6 +150,7 @@
     draw("rx-gaps", traces, {
       x: { title: "rank of the gap, the shortest queue first", dtick: Math.max(1, Math.ceil(system.K / 10)), showgrid: false },
       y: { title: "mean gap (limit units)", rangemode: "tozero", nticks: 6 },
+      legend: "left",
       bargap: 0.2,
       showlegend: true,
       summary: `Mean gaps under ${nameOf(system)}: the first is ${shown(means[0])}, the others from ${shown(Math.min(...edges))} to ${shown(Math.max(...edges))}.`,
@@ -206,6 +216,7 @@
         tickvals: [1, 2, 5, 10, 20, 50, 100],
       },
       annotations,
+      legend: "above",
       showlegend: marginal,
       summary: `The factor over JSQ falls from ${system.K} to 1 as c grows; it is ${shown(1 + excess)} at c = ${shown(required)}.`,
     });

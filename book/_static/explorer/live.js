@@ -15,9 +15,9 @@
   }
 
   class Live {
-    /* `pace` returns jobs per second, `seed` the seed. */
-    constructor({ pace, seed }) {
-      Object.assign(this, { pace, seed, running: false, owed: 0, history: [], scale: 1 });
+    /* `pace` returns jobs per second, `seed` the seed, `empty` whether to start with empty queues. */
+    constructor({ pace, seed, empty }) {
+      Object.assign(this, { pace, seed, empty, running: false, owed: 0, history: [], scale: 1 });
       this.bars = document.getElementById("rx-queues");
       this.strip = document.getElementById("rx-history");
       this.cells = [...document.querySelectorAll(".rx-table tbody tr")].map((row) => [...row.cells].slice(1));
@@ -34,11 +34,8 @@
       const { K, upsilon, c } = watched;
       const d = watched.policy === "marginal" ? watched.d : K;
       this.rates = { K, n: sizeFor(watched), upsilon, c, d };
-      this.means = {
-        random: formulas.meanTotal({ ...watched, policy: "random" }),
-        marginal: formulas.meanTotal(watched),
-        jsq: formulas.meanTotal({ ...watched, policy: "jsq" }),
-      };
+      this.systems = { random: { ...watched, policy: "random" }, marginal: watched, jsq: { ...watched, policy: "jsq" } };
+      this.means = this.ofEach(formulas.meanTotal);
       document.getElementById("rx-middle").textContent = this.name;
       document.getElementById("rx-live-n").textContent =
         `n = ${shown(this.rates.n)}, where ${shown(c * Math.sqrt(this.rates.n))} of ${shown(this.rates.n * K - upsilon * Math.sqrt(this.rates.n))} jobs per unit time are ranked by ${this.name}`;
@@ -48,8 +45,14 @@
       } else this.reset();
     }
 
+    /* A formula for each router. */
+    ofEach(formula) {
+      return Object.fromEntries(ROUTERS.map((router) => [router, formula(this.systems[router])]));
+    }
+
     reset() {
-      this.chain = new Chain({ ...this.rates, seed: this.seed() });
+      const gapRates = this.empty() ? null : this.ofEach(formulas.gapRates);
+      this.chain = new Chain({ ...this.rates, seed: this.seed(), gapRates });
       this.clock = 0;
       this.history = [];
       this.owed = 0;

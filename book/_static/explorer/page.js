@@ -13,15 +13,19 @@
   const controls = {
     K: add({ name: "K", label: "Queues <i>K</i>", values: Ks, value: 10, whole: true, said: (v) => `${v} queues` }, update),
     upsilon: add({ name: "upsilon", label: "Slack <i>υ</i>", values: series(0.1, 100), value: 2, said: (v) => `slack ${shown(v)}` }, update),
-    c: add({ name: "c", label: "Ranked jobs <i>c</i>", values: cs, value: 8, said: (v) => `c = ${shown(v)}` }, update),
-    d: add({ name: "d", label: "Sampled queues <i>d</i>", values: upTo(10), value: 2, whole: true, said: (v) => `${v} sampled` }, update),
+    c: add({ name: "c", label: "Ranked <i>c</i>", values: cs, value: 8, said: (v) => `c = ${shown(v)}` }, update),
+    d: add({ name: "d", label: "Sample <i>d</i>", values: upTo(10), value: 2, whole: true, said: (v) => `${v} sampled` }, update),
     n: add({ name: "n", label: "<i>n</i>, jobs per unit time and server", values: series(100, 1e8), value: 10_000, whole: true, said: (v) => `n = ${shown(v)}` }, update),
     speed: add({ name: "speed", label: "Jobs per second and server", values: series(0.1, 1e6), value: 1000, said: (v) => `${shown(v)} jobs per second` }, update),
     excess: add({ name: "excess", label: "Excess over JSQ, in %", values: series(1, 1000), value: 50, said: (v) => `${shown(v)} percent above JSQ` }, update),
     pace: add({ name: "pace", label: "Pace, jobs per second", values: series(1, 1e6), value: 5000, said: (v) => `${shown(v)} jobs per second` }, () => {}),
     seed: add({ name: "seed", label: "Seed", values: upTo(100), value: 1, whole: true, said: (v) => `seed ${v}` }, () => live.reset()),
   };
-  const live = new Live({ pace: () => controls.pace.value, seed: () => controls.seed.value });
+  const live = new Live({
+    pace: () => controls.pace.value,
+    seed: () => controls.seed.value,
+    empty: () => chosen("start") === "empty",
+  });
 
   function current() {
     const [K, upsilon, c, d] = ["K", "upsilon", "c", "d"].map((name) => controls[name].value);
@@ -129,6 +133,7 @@
   for (const name of ["policy", "what", "curve"]) {
     for (const input of document.querySelectorAll(`input[name="rx-${name}"]`)) input.addEventListener("change", update);
   }
+  for (const input of document.querySelectorAll('input[name="rx-start"]')) input.addEventListener("change", () => live.reset());
   new MutationObserver(update).observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
   show();
 
