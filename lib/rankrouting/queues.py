@@ -163,7 +163,7 @@ def simulate_paths(
             state = random.new_state(rng)
             events.idle_kernel(starts[index], durations, path, idle_times[index], rates, rng, state)
         else:
-            path = _methods.advance_with(system, method_name, rng, labelled=True)(starts[index], durations)
+            path = _methods.advance_with(system, method_name, [rng], labelled=True)(starts[[index]], durations)[0]
         lengths[index] = path
 
     replicate(task, replications, seed, threads=threads, progress=progress)
