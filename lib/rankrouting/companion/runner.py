@@ -23,7 +23,7 @@ from typing import Any
 
 import nbformat
 
-from . import repository
+from . import provenance, repository
 from .chapters import Chapter
 from .results import replacing
 
@@ -128,7 +128,7 @@ def run_chapter(
         outcome = json.loads(outcome_file.read_text("utf-8")) if outcome_file.is_file() else None
         if outcome is not None and outcome["ok"]:
             output.parent.mkdir(parents=True, exist_ok=True)
-            write_scrubbed(kept, output, root)
+            write_scrubbed(kept, output, root, provenance.run_record(chapter, parameters))
             return Run(outcome["seconds"], outcome["peak_memory_bytes"])
         where = ""
         if kept.is_file():
@@ -181,8 +181,8 @@ def end_all() -> None:
         process.terminate()
 
 
-def write_scrubbed(executed: Path, output: Path, root: Path) -> None:
-    """Write an executed notebook without paths of this machine and without times.
+def write_scrubbed(executed: Path, output: Path, root: Path, record: Mapping[str, Any]) -> None:
+    """Write an executed notebook with the record of its run, without paths of this machine and without times.
 
     Raises
     ------
@@ -191,6 +191,7 @@ def write_scrubbed(executed: Path, output: Path, root: Path) -> None:
     """
     notebook: Any = nbformat.read(executed, as_version=4)
     notebook.metadata.pop("papermill", None)
+    notebook.metadata["rankrouting"] = dict(notebook.metadata.get("rankrouting", {})) | {"run": dict(record)}
     for cell in notebook.cells:
         for key in ("papermill", "execution"):
             cell.metadata.pop(key, None)
