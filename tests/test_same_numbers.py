@@ -6,6 +6,7 @@ with ``==``; `settings` says where.
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import random
@@ -18,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import probe
 import pytest
 from helpers import assert_within
@@ -91,8 +91,8 @@ results.save_csv("probe", {{"part": [part for part, _ in rows], "number (1)": [n
 
 
 def saved(results: Path, name: str = "alpha") -> list[float]:
-    table = pd.read_csv(results / name / "probe.csv", encoding="utf-8", float_precision="round_trip")
-    return table["number (1)"].tolist()
+    with (results / name / "probe.csv").open(encoding="utf-8", newline="") as file:
+        return [float(row["number (1)"]) for row in csv.DictReader(file)]
 
 
 def flat(numbers: Numbers) -> list[float]:
@@ -107,10 +107,13 @@ def book(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
+KERNEL = """import sys, nbclient, nbformat
+nbclient.NotebookClient(nbformat.read(sys.argv[1], as_version=4), kernel_name="python3").execute()
+"""
 COMMANDS = {
-    "command line": ["rankrouting.cli", "run", "alpha", "-o", "out.ipynb"],
-    "papermill": ["papermill", "{source}", "out.ipynb", "-k", "python3", "--no-progress-bar"],
-    "notebook kernel": ["nbconvert", "--to", "notebook", "--execute", "--output-dir", ".", "{source}"],
+    "command line": ["-m", "rankrouting.cli", "run", "alpha", "-o", "out.ipynb"],
+    "papermill": ["-m", "papermill", "{source}", "out.ipynb", "-k", "python3", "--no-progress-bar"],
+    "notebook kernel": ["-c", KERNEL, "{source}"],
 }
 
 
@@ -122,7 +125,7 @@ def test_in_a_notebook(here: Numbers, book: Path, tmp_path: Path, way: str) -> N
     with runner.private_jupyter() as jupyter:
         environment = os.environ | jupyter | places | {"PYTHONUTF8": "1"}
         done = subprocess.run(
-            [sys.executable, "-m", *words],
+            [sys.executable, *words],
             cwd=tmp_path,
             env=environment,
             capture_output=True,

@@ -21,9 +21,9 @@ from typing import Any
 from . import provenance, runner
 from .chapters import Chapter, ParameterError
 
-# Drawn from numbers that are compared; and what a build took.
+# Drawn from numbers that are compared; what a build took, and versions, which are in the record and named from there.
 _NOT_COMPARED = {".png", ".svg"}
-_OF_THE_BUILD = {"run.json"}
+_OF_THE_BUILD = {"run.json", "versions.csv"}
 # Columns with times and memory that were measured differ from run to run.
 _OF_THE_MACHINE = re.compile(r"\bseconds\b|\(s\)|\(MB\)")
 _STANDARD_ERROR = re.compile(r"standard[ _]error")
