@@ -3,7 +3,8 @@
 Exact in law at every n, by one of three methods (`fastest_method` says which costs least):
 
 ``"events"``
-    Every arrival and service is a step (`kernels.events`). Cost: 2nK steps per unit of time.
+    Every arrival and service is a step (`kernels.events`; `kernels.sorted` where every job is ranked). Cost: 2nK
+    steps per unit of time.
 ``"jumps"``
     From one ranked arrival to the next in one draw a queue (`kernels.jumps`). Cost: c√n jumps of K queues
     per unit of time. Not for policies that rank every job.
