@@ -6,6 +6,7 @@
 #   PROFILE      sizes that the book is built with: smoke, default or full
 #   JOBS         chapters executed at the same time; by default one for each processor
 #   PORT         where `make serve` shows the book
+#   AUDIT_ARGS   more arguments for pip-audit: -s osv asks another list of vulnerabilities
 #   LOCK_ARGS    more arguments for uv pip compile: --upgrade takes the newest of everything
 
 PYTHON ?= python3
@@ -15,6 +16,7 @@ PROFILE ?= default
 JOBS ?=
 PORT ?= 8000
 LOCK_ARGS ?=
+AUDIT_ARGS ?=
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
@@ -75,6 +77,14 @@ test-lowest: venv ## run the tests with the oldest allowed direct dependencies, 
 	$(VENV)/bin/uv pip install --quiet --python $(LOWEST)/bin/python --resolution lowest-direct --editable '.[cluster,dev]'
 	$(LOWEST)/bin/python -m pytest -W default::DeprecationWarning $(PYTEST_ARGS)
 
+.PHONY: test-all
+test-all: venv ## run all tests on every installed Python of 3.11, 3.12 and 3.13, in .venv-3.11 and so on
+	@tools/test_all.sh '$(CURDIR)/$(VENV)/bin/uv' '$(INSTALLER)' $(PYTEST_ARGS)
+
+.PHONY: audit
+audit: venv ## look up known vulnerabilities of what requirements.lock pins; needs a network
+	@tools/audit.sh '$(VENV)/bin/uv' requirements.lock $(AUDIT_ARGS)
+
 .PHONY: bench
 bench: venv ## measure speed against what else could be used; needs g++ and a quiet machine
 	$(PY) -m benchmarks
@@ -98,5 +108,5 @@ lock: venv ## write requirements.lock anew from pyproject.toml
 
 .PHONY: clean
 clean: ## remove all that was made, .venv too
-	rm -rf $(VENV) $(LOWEST) _build .mypy_cache .pytest_cache .ruff_cache .hypothesis lib/*.egg-info
+	rm -rf $(VENV) $(VENV)-3.* $(LOWEST) _build .mypy_cache .pytest_cache .ruff_cache .hypothesis lib/*.egg-info
 	find lib tests tools book benchmarks -name __pycache__ -prune -exec rm -rf {} +

@@ -27,19 +27,24 @@ def steps(system: System) -> float:
 
 
 def advance(system: System, method: str, duration: float) -> Seconds:
-    """Return a function that advances one replication by `duration` on one core and says how long it took."""
-    kernel = _methods.advance_with(system, method, Generator(SFC64(1)), labelled=False)
+    """Return a function that advances replications by `duration` on one core and says how long each took.
+
+    There are as many as `queues.simulate_stationary` gives a core at a time: two where every job is ranked, else one.
+    """
+    count = _methods.at_once(system, labelled=False)
+    rngs = [Generator(SFC64(seed)) for seed in range(count)]
+    kernel = _methods.advance_with(system, method, rngs, labelled=False)
     # A state that is typical of MJSQ with υ = 1 and c = 2, or of a collapsed JSQ.
     apart = 0.0 if system.policy.ranks_every_job else 1.0
     gaps = apart / np.r_[1.0, np.arange(system.K - 1, 0, -1) * 3.0 / system.K]
     gaps[0] = 1.0
-    lengths = np.rint(from_gaps(gaps) * system.sqrt_n).astype(np.int64)
+    lengths = np.array([np.rint(from_gaps(gaps) * system.sqrt_n).astype(np.int64)] * count)
 
     def run() -> float:
         nonlocal lengths
         begin = time.perf_counter()
-        lengths = kernel(lengths, np.array([duration]))[-1]
-        return time.perf_counter() - begin
+        lengths = kernel(lengths, np.array([duration]))[:, -1]
+        return (time.perf_counter() - begin) / count
 
     return run
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import tomllib
 from pathlib import Path
 
@@ -112,3 +113,40 @@ def test_the_version_to_cite_is_this_one() -> None:
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
     assert citation["version"] == PROJECT["version"]
     assert citation["license"] == PROJECT["license"]
+
+
+def with_uv(folder: Path, script: str, answers: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a script of tools/ with a uv that only answers."""
+    uv = folder / "uv"
+    uv.write_text(f"#!/bin/sh\n{answers}\n", "utf-8")
+    uv.chmod(0o755)
+    command = [str(ROOT / "tools" / script), str(uv), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, encoding="utf-8", timeout=60)
+
+
+@pytest.mark.parametrize(
+    ("answers", "code", "said"),
+    [
+        ("echo No known vulnerabilities found", 0, "No known vulnerabilities found"),
+        ("echo Found 2 known vulnerabilities in 1 package; exit 1", 1, "Found 2 known"),
+        ("echo ' Connection refused' >&2; echo >&2; exit 1", 2, "needs a network, for pip-audit and for a list of"),
+        ("echo ' Connection refused' >&2; echo >&2; exit 1", 2, "vulnerabilities: Connection refused"),
+    ],
+)
+def test_an_audit_that_could_not_be_made_is_not_taken_for_a_good_one(
+    tmp_path: Path, answers: str, code: int, said: str
+) -> None:
+    done = with_uv(tmp_path, "audit.sh", answers, "requirements.lock")
+    assert done.returncode == code and said in done.stdout + done.stderr
+    assert len(done.stderr.splitlines()) == (code == 2)
+
+
+def test_the_pythons_that_are_missing_are_named(tmp_path: Path) -> None:
+    done = with_uv(tmp_path, "test_all.sh", "exit 2", "uv")
+    assert done.returncode == 1
+    assert "passed: none; failed: none; not installed: 3.11 3.12 3.13" in done.stdout
+
+
+def test_the_pythons_that_tests_run_on_are_those_supported() -> None:
+    text = (ROOT / "tools" / "test_all.sh").read_text("utf-8")
+    assert re.search(r"for version in (.+); do", text)[1].split() == PYTHONS  # type: ignore[index]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from helpers import assert_detects, assert_within
 from rankrouting import estimate
-from rankrouting.replications import Estimate, mean_of, replicate
+from rankrouting.replications import Estimate, mean_of, replicate, replicate_together
 from scipy import signal, stats
 
 
@@ -363,3 +363,21 @@ def test_each_replication_has_the_stream_of_its_own_child():
         (i, *np.random.Generator(np.random.SFC64(child)).standard_normal(3)) for i, child in enumerate(children)
     ]
     assert draws == expected
+    for threads in (1, 2, 8):
+        grouped = replicate_together(
+            lambda rngs, indices: [(i, *rng.standard_normal(3)) for rng, i in zip(rngs, indices, strict=True)],
+            150,
+            root,
+            together=4,
+            threads=threads,
+        )
+        assert grouped == expected
+
+
+@pytest.mark.parametrize(("replications", "threads", "sizes"), [(5, 1, [2, 2, 1]), (4, 2, [2, 2]), (3, 2, [1, 1, 1])])
+def test_no_thread_is_idle_for_replications_to_be_together(replications, threads, sizes):
+    def task(rngs, indices):
+        return [len(rngs)] * len(indices)
+
+    found = replicate_together(task, replications, 1, together=2, threads=threads)
+    assert found == [size for size in sizes for _ in range(size)]

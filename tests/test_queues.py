@@ -14,6 +14,7 @@ from naive import NaiveQueues
 from rankrouting import (
     System,
     UnstableError,
+    _methods,
     analytic,
     exact,
     jsq,
@@ -26,6 +27,7 @@ from rankrouting import (
     ranks,
 )
 from rankrouting.kernels import events
+from rankrouting.kernels import sorted as sorted_queues
 from rankrouting.replications import mean_of
 from scipy import stats
 
@@ -397,3 +399,77 @@ def test_ranks_are_drawn_exactly_at_the_edges_of_the_bits(p):
             chance[draw(first)] += edge.start - first
         first = max(first, edge.stop)
     np.testing.assert_allclose(chance, np.asarray(p) * whole, atol=1.0)
+
+
+# The loop for policies that rank every job.
+
+
+@pytest.mark.parametrize("K", [1, 2, 3, 10, 100])
+@pytest.mark.parametrize("policy", [jsq(), power_of_d(1), power_of_d(2)], ids=lambda policy: policy.name)
+def test_events_of_a_fully_ranked_system_have_their_rates(policy, K):
+    if K == 1 and policy.name == "JSQ(2)":
+        policy = power_of_d(1)
+    system = System(n=400, K=K, upsilon=2.0, policy=policy)
+    table = sorted_queues.event_table(system)
+    # The law of `draw_event`, added up over the draws of each cell on either side of the threshold.
+    whole = 2 ** int(table.shift)
+    chance = np.zeros(2 * K)
+    for cell, threshold in enumerate(map(int, table.threshold)):
+        first = cell << int(table.shift)
+        for place, count in ((0, threshold), (threshold, whole - threshold)):
+            if count:
+                chance[sorted_queues.draw_event(np.uint64(first + place), table)] += count / 2**64
+                assert sorted_queues.draw_event(np.uint64(first + place), table) == sorted_queues.draw_event(
+                    np.uint64(first + place + count - 1), table
+                )
+    total = system.n * K + system.arrival_rate
+    np.testing.assert_allclose(chance[0::2], system.n / total, rtol=1e-12)
+    np.testing.assert_allclose(chance[1::2], system.rank_arrival_rates / total, rtol=1e-12, atol=1e-15)
+
+
+@pytest.mark.parametrize("policy", FULL, ids=lambda policy: policy.name)
+def test_each_event_moves_the_queue_of_its_rank(policy):
+    rng = np.random.default_rng(1)
+    lengths = [0, 0, 2, 2, 2, 3]
+    ascending = np.array(lengths, dtype=np.uint64)
+    below = sorted_queues.counts_below(ascending)
+    for event in rng.integers(12, size=2000):
+        rank, arrival = event // 2, event % 2
+        lengths[rank] = max(lengths[rank] + 2 * arrival - 1, 0)
+        lengths.sort()
+        sorted_queues.move(ascending, below, np.uint64(event))
+        assert ascending.tolist() == lengths
+        assert below[: lengths[-1] + 2].tolist() == [
+            sum(one < length for one in lengths) for length in range(lengths[-1] + 2)
+        ]
+
+
+def advanced(system, seeds, starts, durations, *, labelled=False):
+    rngs = [np.random.Generator(np.random.SFC64(seed)) for seed in seeds]
+    return _methods.advance_with(system, "events", rngs, labelled=labelled)(np.array(starts), np.array(durations))
+
+
+@pytest.mark.parametrize("policy", FULL, ids=lambda policy: policy.name)
+def test_replications_that_are_advanced_in_turn_are_those_advanced_alone(policy):
+    system, durations = System(100, 4, 1.0, policy), [0.5, 1.0, 0.0, 20.0]
+    starts = [[3, 1, 2, 3], [0, 0, 900, 0]]
+    together = advanced(system, [5, 6], starts, durations)
+    for i in range(2):
+        alone = advanced(system, [5 + i], starts[i : i + 1], durations)
+        np.testing.assert_array_equal(together[i], alone[0])
+    assert not np.array_equal(together[0], together[1])
+
+
+@pytest.mark.parametrize("labelled", [False, True])
+def test_queues_that_outgrow_their_tables_have_the_right_mean(labelled):
+    # Overloaded: 30,000 jobs more arrive than leave, and the tables start with a thousand places.
+    system = System(n=10_000, K=3, upsilon=-300.0, policy=jsq())
+    totals, spreads = [], []
+    for seed in range(60):
+        starts = [[4000] * 3] * (1 if labelled else 2)
+        ends = advanced(system, range(2 * seed, 2 * seed + len(starts)), starts, [0.4, 0.6], labelled=labelled)[:, -1]
+        totals += ends.sum(axis=1).tolist()
+        spreads += np.ptp(ends, axis=1).tolist()
+    assert_within(mean_of(totals), 12_000 + 30_000)
+    assert_detects(mean_of(totals), 12_000 + 30_000 * 1.05)
+    assert max(spreads) < 30

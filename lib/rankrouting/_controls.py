@@ -37,6 +37,7 @@ from .model import System
 Floats = NDArray[np.float64]
 
 
+COUNT = 5  # of the F: S_2, S_3, S_4, S_2², S_2 S_3
 _SEED = 0  # of the draws that b is computed with; another one makes another, equally valid b
 _LENGTHS_DRAWN = 2**18
 
@@ -55,7 +56,7 @@ def drifts(system: System, ranked: NDArray[np.int64]) -> Floats:
     array of shape (observations, 5)
         In limit units over time.
     """
-    out = np.empty((len(ranked), 5))
+    out = np.empty((len(ranked), COUNT))
     rates = (float(system.n), system.uniform_rate / system.K, system.ranked_rate)
     _drifts_kernel(np.ascontiguousarray(ranked), 1.0 / system.sqrt_n, rates, system.rank_probabilities, out)
     return out

@@ -54,8 +54,10 @@ def _cache_folder() -> str | None:
     except RuntimeError:
         pass
     roots.append(Path(tempfile.gettempdir()))
+    # numba's cache knows for which processor code was compiled, but not whether it checks its indices.
+    name = _hash(_WITHOUT_KERNELS) + ("-boundscheck" if numba.config.BOUNDSCHECK else "")
     for root in roots:
-        folder = root / "rankrouting" / _hash(_WITHOUT_KERNELS)
+        folder = root / "rankrouting" / name
         try:
             folder.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryFile(dir=folder):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from . import checks
 from .kernels import events, jumps, lazy, random
+from .kernels import sorted as sorted_queues
 from .model import System
 
 Floats = NDArray[np.float64]
@@ -58,22 +59,45 @@ def check_work(system: System, method: str, name: str, time: float, replications
         )
 
 
-def advance_with(system: System, method: str, rng: Generator, *, labelled: bool) -> Advance:
-    """Return the function (lengths, durations) → lengths after each duration, one row each."""
+def at_once(system: System, *, labelled: bool) -> int:
+    """Return how many replications `advance_with` is best given at a time."""
+    return sorted_queues.TOGETHER if system.policy.ranks_every_job and not labelled else 1
+
+
+def advance_with(system: System, method: str, rngs: Sequence[Generator], *, labelled: bool) -> Advance:
+    """Return the function (lengths, durations) → lengths after each duration.
+
+    It takes an array (R, K) of the R replications that the generators are for, at most `at_once` of them, and
+    returns one of shape (R, durations, K). What comes out for one does not depend on the others. Unless `labelled`,
+    lengths may be returned in another order.
+    """
+    states = np.array([random.new_state(rng) for rng in rngs])
+    if system.policy.ranks_every_job:
+        table = sorted_queues.event_table(system)
+        total_rate = system.n * system.K + system.arrival_rate
+
+        def advance_sorted(lengths: Lengths, durations: Floats) -> Lengths:
+            out = np.empty((len(rngs), durations.size, system.K), dtype=np.int64)
+            steps = np.array([rng.poisson(total_rate * durations) for rng in rngs])
+            if labelled:
+                sorted_queues.labelled_kernel(lengths[0], steps[0], out[0], table, states[0])
+            else:
+                sorted_queues.sorted_kernel(lengths, steps, out, table, states)
+            return out
+
+        return advance_sorted
+
     rates = events.rates_of(system)
-    state = random.new_state(rng)
 
     def advance(lengths: Lengths, durations: Floats) -> Lengths:
         lengths = lengths.copy()
-        out = np.empty((durations.size, system.K), dtype=np.int64)
+        out = np.empty((1, durations.size, system.K), dtype=np.int64)
         if method == "jumps":
-            jumps.jumps_kernel(lengths, durations, out, rates, rng, state)
+            jumps.jumps_kernel(lengths[0], durations, out[0], rates, rngs[0], states[0])
         elif method == "lazy":
-            lazy.lazy_kernel(lengths, durations, out, rates, lazy.WINDOW, rng, state)
-        elif system.policy.ranks_every_job:
-            events.sorted_kernel(lengths, durations, out, rates, labelled, rng, state)
+            lazy.lazy_kernel(lengths[0], durations, out[0], rates, lazy.WINDOW, rngs[0], states[0])
         else:
-            events.thin_kernel(lengths, durations, out, rates, rng, state)
+            events.thin_kernel(lengths[0], durations, out[0], rates, rngs[0], states[0])
         return out
 
     return advance

@@ -1,7 +1,7 @@
-"""The command line: ``rankrouting list``, ``run``, ``book``, ``claims`` and ``sweep``.
+"""The command line: ``rankrouting list``, ``run``, ``book``, ``claims``, ``verify`` and ``sweep``.
 
 Whatever can be refused is refused before any kernel starts, in one sentence and with exit code 2.
-Exit code 1: a chapter, a claim, a page or a cell of a sweep failed.
+Exit code 1: a chapter, a claim, a page or a cell of a sweep failed, or a number came out differently.
 """
 
 from __future__ import annotations
@@ -175,6 +175,38 @@ def claims(
     red = sum(not one.holds for one in found)
     print(f"{len(found)} claims, {red} fail")
     assert_claims(found)
+
+
+@app.command()
+@_one_sentence
+def verify(
+    names: Annotated[list[str] | None, typer.Argument(metavar="[CHAPTER]...", help="Default: all.")] = None,
+    profile: Annotated[str, typer.Option(help="The build whose numbers to compare with.")] = "default",
+    against: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Another build, _build/PROFILE, or its pages; instead of --profile."),
+    ] = None,
+) -> None:
+    """Execute published chapters again, with their own parameters, and compare every number that they saved.
+
+    Exit code 0: all are the same. 1: some are not, and the report names them. Nothing published is written to.
+    """
+    from .companion.verify import Published, verify
+
+    if against is None and profile not in chapters.profiles():
+        chapters.load_profile(profile)
+    published = Published(repository.root() / "_build" / profile if against is None else against.absolute())
+    wanted = [chapters.find(name) for name in names] if names else chapters.all_chapters()
+    for one in wanted:
+        published.record(one)  # raises before anything runs
+    different = 0
+    for one in wanted:
+        found = verify(one, published, repository.root())
+        print(*found.lines(), sep="\n", flush=True)
+        different += not found.same
+    print(f"{len(wanted)} chapters, {different} different")
+    if different:
+        raise typer.Exit(1)
 
 
 @app.command()

@@ -3,7 +3,8 @@
 Exact in law at every n, by one of three methods (`fastest_method` says which costs least):
 
 ``"events"``
-    Every arrival and service is a step (`kernels.events`). Cost: 2nK steps per unit of time.
+    Every arrival and service is a step (`kernels.events`; `kernels.sorted` where every job is ranked). Cost: 2nK
+    steps per unit of time.
 ``"jumps"``
     From one ranked arrival to the next in one draw a queue (`kernels.jumps`). Cost: c√n jumps of K queues
     per unit of time. Not for policies that rank every job.
@@ -163,7 +164,7 @@ def simulate_paths(
             state = random.new_state(rng)
             events.idle_kernel(starts[index], durations, path, idle_times[index], rates, rng, state)
         else:
-            path = _methods.advance_with(system, method_name, rng, labelled=True)(starts[index], durations)
+            path = _methods.advance_with(system, method_name, [rng], labelled=True)(starts[[index]], durations)[0]
         lengths[index] = path
 
     replicate(task, replications, seed, threads=threads, progress=progress)

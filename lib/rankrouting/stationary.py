@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, cast
 
@@ -17,7 +18,7 @@ from . import _controls, _methods, analytic, checks
 from ._methods import Advance, Floats, Lengths, Method
 from ._plan import Run, plan_stationary
 from .model import System
-from .replications import Estimate, Seed, mean_of, replicate
+from .replications import Estimate, Seed, mean_of, replicate_together
 
 _LENGTHS_AT_ONCE = 2**18
 
@@ -174,15 +175,23 @@ def simulate_stationary(
     observations = max(1, round(horizon / spacing))
     durations = np.full(observations, horizon / observations)
 
-    def task(rng: Generator, _: int) -> tuple[Floats, Floats, Floats]:
-        start = np.rint(system.sqrt_n * start_law.sample_ranked(1, rng)[0]).astype(np.int64)
-        advance = _methods.advance_with(system, method_name, rng, labelled=False)
+    def task(rngs: Sequence[Generator], _: range) -> list[tuple[Floats, Floats, Floats]]:
+        starts = [np.rint(system.sqrt_n * start_law.sample_ranked(1, rng)[0]).astype(np.int64) for rng in rngs]
+        lengths = np.array(starts)
+        advance = _methods.advance_with(system, method_name, rngs, labelled=False)
         if warmup > 0:
-            start = advance(start, np.array([warmup]))[0]
-        return _time_averages(system, advance, start, durations)
+            lengths = advance(lengths, np.array([warmup]))[:, 0]
+        return _time_averages(system, advance, lengths, durations)
 
-    parts = zip(*replicate(task, replications, seed, threads=threads, progress=progress), strict=True)
-    return _summary(plan, *map(np.array, parts))
+    parts = replicate_together(
+        task,
+        replications,
+        seed,
+        together=_methods.at_once(system, labelled=False),
+        threads=threads,
+        progress=progress,
+    )
+    return _summary(plan, *map(np.array, zip(*parts, strict=True)))
 
 
 def _check_length(horizon: float, warmup: float, relaxation: float) -> None:
@@ -197,24 +206,31 @@ def _check_length(horizon: float, warmup: float, relaxation: float) -> None:
 
 
 def _time_averages(
-    system: System, advance: Advance, start: Lengths, durations: Floats
-) -> tuple[Floats, Floats, Floats]:
-    """Return averages of the ranked lengths (K,) and idle servers, of the controls, and the last ranked lengths."""
-    sums = np.zeros(system.K + 1)
-    drifts: Floats | float = 0.0
-    lengths = start
+    system: System, advance: Advance, lengths: Lengths, durations: Floats
+) -> list[tuple[Floats, Floats, Floats]]:
+    """Return of each replication, from its row of `lengths` on, what is in a row of `_summary`."""
+    sums = [np.zeros(system.K + 1) for _ in lengths]
+    drifts = [np.zeros(_controls.COUNT) for _ in lengths]
     at_once = max(1, _LENGTHS_AT_ONCE // system.K)
     for first in range(0, durations.size, at_once):
         observed = np.sort(advance(lengths, durations[first : first + at_once]), axis=-1)
-        sums[:-1] += observed.sum(axis=0)
-        sums[-1] += np.count_nonzero(observed == 0)
-        drifts = drifts + _controls.drifts(system, observed).sum(axis=0)
-        lengths = observed[-1]
-    return sums / durations.size, np.asarray(drifts) / durations.size, lengths.astype(np.float64)
+        for r, ranked in enumerate(observed):
+            sums[r][:-1] += ranked.sum(axis=0)
+            sums[r][-1] += np.count_nonzero(ranked == 0)
+            drifts[r] += _controls.drifts(system, ranked).sum(axis=0)
+        lengths = observed[:, -1]
+    return [
+        (total / durations.size, drift / durations.size, last.astype(np.float64))
+        for total, drift, last in zip(sums, drifts, lengths, strict=True)
+    ]
 
 
 def _summary(run: Run, averages: Floats, controls: Floats, finals: Floats) -> StationaryEstimate:
-    """Turn the averages of the replications, (replications, K + 1) in jobs, into the result."""
+    """Turn what each replication left into the result, replications on the first axis of each array.
+
+    `averages` are those of the ranked lengths and of the number of idle servers, (replications, K + 1), in jobs;
+    `controls` those of the controls; `finals` the last ranked lengths, in jobs.
+    """
     system = run.system
     mean_ranked = averages[:, :-1] / system.sqrt_n
     if system.policy.ranks_every_job:

@@ -10,7 +10,7 @@ import json
 import os
 import platform
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -18,7 +18,7 @@ from typing import Any
 
 import pandas as pd
 
-from . import chapters, repository
+from . import chapters, repository, state
 
 # What a chapter computes with, as it is named in the chapters.
 _MODULES = ("analytic", "diffusion", "estimate", "exact", "plots", "queues", "ranks")
@@ -85,15 +85,56 @@ def cost_frame() -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["chapter", "time (s)", "peak memory (MB)"])
 
 
-def versions_frame() -> pd.DataFrame:
+def versions() -> dict[str, str]:
     """Return the versions of Python, of this package and of all that it names as a dependency."""
-    rows = [("Python", platform.python_version()), ("rankrouting", metadata.version("rankrouting"))]
+    found = {"Python": platform.python_version(), "rankrouting": metadata.version("rankrouting")}
     for requirement in metadata.requires("rankrouting") or []:
         if "extra ==" not in requirement:
             name = re.split(r"[^A-Za-z0-9._-]", requirement)[0]
-            rows.append((name, metadata.version(name)))
-    rows.append(("system", f"{platform.system()} {platform.machine()}, {os.cpu_count()} processors"))
+            found[name] = metadata.version(name)
+    return found
+
+
+def versions_frame() -> pd.DataFrame:
+    """Return `versions` as a table, with a line for the machine."""
+    rows = [*versions().items(), ("system", f"{platform.system()} {platform.machine()}, {os.cpu_count()} processors")]
     return pd.DataFrame(rows, columns=["name", "version"])
+
+
+def run_record(chapter: chapters.Chapter, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what an executed notebook says of its run, in its metadata at ``rankrouting.run``.
+
+    Parameters
+    ----------
+    chapter : Chapter
+        Which.
+    parameters : mapping
+        All of its parameters.
+
+    Returns
+    -------
+    dict
+        ``chapter``; ``parameters``, and ``seed``, the one of them that decides the random numbers (None without
+        any); ``source`` and ``code``, hashes of the chapter's notebook and of the library; ``versions``, among them
+        the kind of processor that kernels are compiled for, since they may round differently on another.
+    """
+    machine = {"system": f"{platform.system()} {platform.machine()}", "processor": processor()}
+    return {
+        "chapter": chapter.name,
+        "parameters": dict(parameters),
+        "seed": parameters.get("seed"),
+        "source": state.files_hash([chapter.path], chapter.path.parent),
+        "code": state.code_hash(),
+        "versions": versions() | machine,
+    }
+
+
+def processor() -> str:
+    """Return the kind of processor that kernels are compiled for, as LLVM names it."""
+    import numba
+    from llvmlite import binding
+
+    return str(numba.config.CPU_NAME or binding.get_host_cpu_name())
 
 
 @dataclass(frozen=True)

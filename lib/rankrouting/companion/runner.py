@@ -24,7 +24,7 @@ from unittest import mock
 
 import nbformat
 
-from . import execute, forked, repository
+from . import execute, forked, provenance, repository
 from .chapters import Chapter
 from .results import replacing
 
@@ -130,7 +130,7 @@ def run_chapter(
         failure, peak = _in_a_thread(source, executed, changed, chapter.path.parent)
         if failure is None:
             output.parent.mkdir(parents=True, exist_ok=True)
-            write_scrubbed(executed, output, root)
+            write_scrubbed(executed, output, root, provenance.run_record(chapter, parameters))
             return Run(time.monotonic() - began, peak)
         where = ""
         if executed.is_file():
@@ -157,8 +157,8 @@ def _in_a_thread(*job: Any) -> tuple[execute.Failure | None, int]:
             raise
 
 
-def write_scrubbed(executed: Path, output: Path, root: Path) -> None:
-    """Write an executed notebook without paths of this machine and without times.
+def write_scrubbed(executed: Path, output: Path, root: Path, record: Mapping[str, Any]) -> None:
+    """Write an executed notebook with the record of its run, without paths of this machine and without times.
 
     Raises
     ------
@@ -167,6 +167,7 @@ def write_scrubbed(executed: Path, output: Path, root: Path) -> None:
     """
     notebook: Any = nbformat.read(executed, as_version=4)
     notebook.metadata.pop("papermill", None)
+    notebook.metadata["rankrouting"] = dict(notebook.metadata.get("rankrouting", {})) | {"run": dict(record)}
     for cell in notebook.cells:
         for key in ("papermill", "execution"):
             cell.metadata.pop(key, None)

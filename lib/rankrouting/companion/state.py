@@ -25,6 +25,13 @@ def environment_hash() -> str:
     return digest.hexdigest()
 
 
+@cache
+def code_hash() -> str:
+    """Return a hash of all of this package's sources, and of nothing else."""
+    package = Path(__file__).parents[1]
+    return files_hash(package.rglob("*.py"), package)
+
+
 def installed_versions() -> dict[str, str]:
     """Return the version of every installed distribution, by name."""
     found = {one.metadata["Name"].lower(): one.version for one in metadata.distributions()}

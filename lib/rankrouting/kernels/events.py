@@ -6,10 +6,8 @@ steps is Poisson, so no clock is kept and none can drift. A step needs one draw 
 32 choose the queue, 32 choose up or down. Both choices are exact: the rare draw that falls on the
 edge of an interval is refined by another one.
 
-Two loops, because two things can be cheap. `thin_kernel` ranks only at the few ranked arrivals and
-keeps labelled queues in any order. `sorted_kernel`, for policies that rank every job, keeps the
-lengths sorted: an arrival moves the last, a departure the first of the tied queues, and both places
-are known from the counts of queues below each length, so a step costs O(1) at any K.
+This loop ranks only at the few ranked arrivals and keeps labelled queues in any order. Policies that
+rank every job have another one, `kernels.sorted`.
 """
 
 from __future__ import annotations
@@ -211,72 +209,3 @@ def idle_kernel(lengths, durations, out, idle_out, rates, rng, state):
                 idle[i] += durations[j] - empty_since[i]
         out[j] = lengths
         idle_out[j] = idle
-
-
-@inlined
-def counts_below(ascending, capacity):
-    """Return below, shape (capacity,): the number of queues shorter than each length."""
-    below = np.zeros(capacity, dtype=np.int64)
-    for length in ascending:
-        below[length + 1] += 1
-    for length in range(1, capacity):
-        below[length] += below[length - 1]
-    return below
-
-
-@kernel
-def sorted_kernel(lengths, durations, out, rates, labelled, rng, state):
-    """As `thin_kernel` for policies that rank every job; unless `labelled`, out is ascending.
-
-    An arrival and a service differ by numbers, not by a branch: half of such branches would be mispredicted,
-    and that is most of the time of a step.
-    """
-    K = lengths.size
-    queues = np.uint64(K)
-    rejected = np.uint64(4294967296 % K)
-    low_bits = np.uint64(0xFFFFFFFF)
-    half = np.uint64(32)
-    labels = np.argsort(lengths)
-    ascending = lengths[labels]
-    capacity = 2 * ascending[-1] + 64
-    below = counts_below(ascending, capacity)
-    total_rate = K * rates.service + rates.ranked
-    up, up_fraction = up_threshold(rates.ranked / total_rate)
-    s0, s1, s2, s3 = state[0], state[1], state[2], state[3]
-    for j in range(durations.size):
-        for _ in range(rng.poisson(total_rate * durations[j])):
-            bits, s0, s1, s2, s3 = advance(s0, s1, s2, s3)
-            low = bits & low_bits
-            is_up = low < up
-            if low == up:
-                is_up = rng.random() < up_fraction
-            product, rank_bits = (bits >> half) * queues, bits
-            while product & low_bits < rejected:
-                bits, s0, s1, s2, s3 = advance(s0, s1, s2, s3)
-                product = (bits >> half) * queues
-            served = np.int64(product >> half)
-            arrived = np.int64(is_up)
-            chosen = served * (1 - arrived)
-            if not rates.always_shortest and is_up:
-                chosen = choose_rank(rank_bits, rates, rng)
-            length = ascending[chosen]
-            if length + arrived == 0:
-                continue
-            # The last of the tied queues grows, or the first shrinks.
-            moved = below[length + arrived] - arrived
-            if labelled:
-                first = below[length]
-                tied = first + int(rng.random() * (below[length + 1] - first)) if is_up else chosen
-                labels[tied], labels[moved] = labels[moved], labels[tied]
-            ascending[moved] = length + 2 * arrived - 1
-            below[length + arrived] = moved + 1 - arrived
-            if length + 4 >= capacity:
-                capacity *= 2
-                below = counts_below(ascending, capacity)
-        if labelled:
-            for k in range(K):
-                out[j, labels[k]] = ascending[k]
-        else:
-            out[j] = ascending
-    lengths[:] = out[durations.size - 1]
-    state[0], state[1], state[2], state[3] = s0, s1, s2, s3
