@@ -7,6 +7,12 @@ k at index k − 1, the shortest first; k, j and m count from 1. δ are the drif
 Used by every chapter.
 """
 
+from .first_order import (
+    corrected_mean_total,
+    first_order_constant,
+    pair_constant,
+    pauses_first_order_constant,
+)
 from .formulas import (
     GapReflection,
     gap_law,
@@ -46,6 +52,8 @@ __all__ = [
     "Model",
     "balance_residual",
     "communication_rate",
+    "corrected_mean_total",
+    "first_order_constant",
     "gap_law",
     "gap_rates",
     "gap_srbm",
@@ -61,6 +69,8 @@ __all__ = [
     "overload_mean_spread",
     "overload_relaxation_time",
     "overload_spread_law",
+    "pair_constant",
+    "pauses_first_order_constant",
     "pauses_gap_ratios",
     "rbm_local_time_cdf",
     "rbm_transition_cdf",

@@ -103,7 +103,7 @@ def mean_total_by_balance(system: System, mean_ranked: ArrayLike) -> Any:
     >>> round(5 * mean_total_by_balance(system, np.array([4.408138, 0.0]) / 5), 6)  # jobs
     11.877517
     """
-    _require_system(system)
+    require_system(system)
     c, K = system.policy.c, system.K
     if c is None:
         raise ValueError(f"policy = {system.policy.name}: ranks every job; the identity needs a ranked stream c√n")
@@ -132,7 +132,7 @@ def idle_servers(system: System) -> float:
     >>> idle_servers(System(n=100, K=10, upsilon=1.0, policy=jsq()))
     0.1
     """
-    _require_system(system)
+    require_system(system)
     gap_rates(system)
     return system.upsilon / system.sqrt_n
 
@@ -163,7 +163,7 @@ def pauses_gap_ratios(system: System) -> NDArray[np.float64]:
     >>> pauses_gap_ratios(System(n=25, K=2, upsilon=1.0, policy=mjsq(c=2.0)))
     array([0.77, 0.7 ])
     """
-    _require_system(system)
+    require_system(system)
     ratios = np.cumprod(system.rank_arrival_rates[::-1] / system.n)[::-1].astype(np.float64)
     bad = np.flatnonzero(ratios >= 1 - system.K * np.finfo(float).eps)
     if bad.size:
@@ -191,7 +191,7 @@ def mm1_law(system: System) -> Any:
     >>> round(float(law.mean()), 9), round(float(law.pmf(0)), 9)
     (49.0, 0.02)
     """
-    _require_system(system)
+    require_system(system)
     if not np.allclose(system.rank_arrival_rates, system.arrival_rate / system.K, rtol=1e-12, atol=0):
         raise ValueError(f"policy = {system.policy.name}: arrivals depend on the rank; uniform routing is needed")
     gap_rates(system)
@@ -226,11 +226,12 @@ def communication_rate(system: System) -> float:
     >>> communication_rate(System(n=10_000, K=10, upsilon=1.0, policy=mjsq(c=2.0)))
     2000.0
     """
-    _require_system(system)
+    require_system(system)
     return system.ranked_rate * system.policy.rank_law.lookups(system.K)
 
 
-def _require_system(system: System) -> None:
+def require_system(system: System) -> None:
+    """Raise unless the argument is a `System`."""
     if not isinstance(system, System):
         raise ValueError(f"system = {system!r}: must be a System; the formula depends on n")
 
