@@ -39,9 +39,11 @@ from .identities import (
     balance_residual,
     communication_rate,
     idle_servers,
+    mean_idle_time,
     mean_total_by_balance,
     mm1_law,
     mm1_mean,
+    overload_mean_excess,
     pauses_gap_ratios,
 )
 
@@ -58,6 +60,7 @@ __all__ = [
     "gap_rates",
     "gap_srbm",
     "idle_servers",
+    "mean_idle_time",
     "mean_max",
     "mean_min",
     "mean_ranked",
@@ -66,6 +69,7 @@ __all__ = [
     "mm1_law",
     "mm1_mean",
     "overload_gap_rates",
+    "overload_mean_excess",
     "overload_mean_spread",
     "overload_relaxation_time",
     "overload_spread_law",

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from .. import checks
 from ..checks import UnstableError
 from ..model import CollapsedLimit, System
-from .gap_laws import Model, gap_rates
+from .gap_laws import Model, gap_rates, overload_gap_rates
 from .hypoexponential import float_or_array
 
 
@@ -135,6 +135,75 @@ def idle_servers(system: System) -> float:
     require_system(system)
     gap_rates(system)
     return system.upsilon / system.sqrt_n
+
+
+def mean_idle_time(system: System, t: float, gained: float = 0.0) -> float:
+    """prop-flow-balance: the mean time that all servers together have been idle until t, (gained + υt)/√n.
+
+    Exact at every n, stable or not, whatever the routing: n times it is what came less what has stayed.
+
+    Parameters
+    ----------
+    system : System
+    t : float
+        At least 0.
+    gained : float, default 0
+        Mean total at time t minus that at time 0, in limit units; 0 in the stationary state.
+
+    Returns
+    -------
+    float
+        Servers times time, at least 0 if `gained` is right.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+
+    Notes
+    -----
+    Source: derived here.
+
+    Examples
+    --------
+    >>> from rankrouting import jsq
+    >>> mean_idle_time(System(n=100, K=10, upsilon=1.0, policy=jsq()), t=3.0)
+    0.3
+    """
+    require_system(system)
+    t, gained = checks.real("t", t, at_least=0), checks.real("gained", gained)
+    return (gained + system.upsilon * t) / system.sqrt_n
+
+
+def overload_mean_excess(system: System) -> float:
+    """prop-overload-excess: the mean length minus that where ranked jobs go, if no queue is empty.
+
+    (K−1)/c · (1 − υ/(2K√n)) in limit units, exact at every n once the gaps have settled down; for MJSQ it is the
+    excess of the mean length over the shortest queue.
+
+    Raises
+    ------
+    UnstableError
+        If the gaps do not settle down.
+    ValueError
+        If the policy ranks every job.
+
+    Notes
+    -----
+    Source: derived here, from the drift of Σ (Q_i − mean)².
+
+    Examples
+    --------
+    >>> from rankrouting import mjsq
+    >>> overload_mean_excess(System(n=25, K=2, upsilon=-1.0, policy=mjsq(c=2.0)))
+    0.525
+    """
+    require_system(system)
+    c, K = system.policy.c, system.K
+    if c is None:
+        raise ValueError(f"policy = {system.policy.name}: ranks every job; the identity needs a ranked stream c√n")
+    overload_gap_rates(system)
+    return (K - 1) / c * (1 - system.upsilon / (2 * K * system.sqrt_n)) if K > 1 else 0.0
 
 
 def pauses_gap_ratios(system: System) -> NDArray[np.float64]:
