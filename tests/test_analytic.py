@@ -627,7 +627,7 @@ def test_mm1_law():
             r"x of shape \(2,\): must be a number or end",
         ),
         (lambda: analytic.overload_mean_excess(System(25, 2, -1.0, jsq())), "policy = JSQ: ranks every job"),
-        (lambda: analytic.mean_idle_time(mjsq_system(), -1.0), "t = -1: must be at least 0"),
+        (lambda: analytic.mean_idle_time(mjsq_system(), -1.0), "t = -1: must be a finite number, at least 0"),
         (lambda: analytic.gap_law(mjsq_system()).quantile([0.5, 1.0], k=1), "q from 0.5 to 1: must be at least 0"),
         (lambda: analytic.gap_law(mjsq_system()).log_density([1.0]), r"lengths of shape \(1,\): must end in K = 5"),
         (lambda: analytic.gap_law(mjsq_system()).sample_gaps(3, 7), "rng = 7: must be a numpy.random.Generator"),
