@@ -48,3 +48,23 @@ class NaiveQueues:
                 self.lengths[by_length[rank]] += 1
             else:
                 self.lengths[self.random.choice(busy)] -= 1
+
+
+class NaivePauses:
+    """The system with pauses: a move that leaves the lengths, in their first order, unsorted is undone."""
+
+    def __init__(self, n, arrival_rates, lengths, seed):
+        self.moves = [(k, +1) for k in range(len(arrival_rates))] + [(k, -1) for k in range(len(arrival_rates))]
+        self.rates = [*arrival_rates, *[n] * len(arrival_rates)]
+        self.lengths = list(lengths)
+        self.random = random.Random(seed)
+
+    def run(self, duration):
+        """Advance by a duration, one event at a time with a clock."""
+        clock = self.random.expovariate(sum(self.rates))
+        while clock < duration:
+            k, step = self.random.choices(self.moves, weights=self.rates)[0]
+            self.lengths[k] += step
+            if self.lengths != sorted(self.lengths) or self.lengths[0] < 0:
+                self.lengths[k] -= step
+            clock += self.random.expovariate(sum(self.rates))

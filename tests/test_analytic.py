@@ -16,6 +16,7 @@ from rankrouting import (
     System,
     UnstableError,
     analytic,
+    exact,
     jsq,
     marginal_power_of_d,
     mjsq,
@@ -625,6 +626,8 @@ def test_mm1_law():
             lambda: analytic.gap_law(mjsq_system()).cdf([1.0, 2.0]),
             r"x of shape \(2,\): must be a number or end",
         ),
+        (lambda: analytic.overload_mean_excess(System(25, 2, -1.0, jsq())), "policy = JSQ: ranks every job"),
+        (lambda: analytic.mean_idle_time(mjsq_system(), -1.0), "t = -1: must be a finite number, at least 0"),
         (lambda: analytic.gap_law(mjsq_system()).quantile([0.5, 1.0], k=1), "q from 0.5 to 1: must be at least 0"),
         (lambda: analytic.gap_law(mjsq_system()).log_density([1.0]), r"lengths of shape \(1,\): must end in K = 5"),
         (lambda: analytic.gap_law(mjsq_system()).sample_gaps(3, 7), "rng = 7: must be a numpy.random.Generator"),
@@ -635,6 +638,30 @@ def test_mm1_law():
 def test_refuses(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.parametrize(("upsilon", "x0"), [(1.0, 0), (-1.0, 0), (1.0, [4, 7])])
+def test_mean_idle_time(upsilon, x0):
+    # Against the probability that a server is idle, integrated over time by Gauss's rule.
+    system, t = System(n=9, K=2, upsilon=upsilon, policy=mjsq(1.0)), 0.5
+    nodes, weights = np.polynomial.legendre.leggauss(24)
+    law = exact.transient(system, x0, [*(t * (1 + nodes) / 2), t])
+    idle = law.probabilities[:-1] @ (law.states == 0).sum(axis=1)
+    gained = (law.mean_total[-1] - np.sum(np.broadcast_to(x0, 2))) / system.sqrt_n
+    assert_pinned(analytic.mean_idle_time(system, t, gained), t / 2 * weights @ idle, rtol=1e-7)
+    assert analytic.mean_idle_time(mjsq_system(), 3.0) == pytest.approx(3 * analytic.idle_servers(mjsq_system()))
+
+
+def test_overload_mean_excess():
+    # Two queues: half the mean of the gap's exact law, whatever υ; a general p from the chain of long queues.
+    for n, upsilon in ((25, -1.0), (100, -3.0), (400, 0.0)):
+        system = System(n=n, K=2, upsilon=upsilon, policy=mjsq(2.0))
+        assert_pinned(analytic.overload_mean_excess(system), exact.overload_gap_law(system).mean / 2 / system.sqrt_n)
+    p = [0.8, 0.2]
+    system = System(n=25, K=2, upsilon=-1.0, policy=msblb(2.0, p))
+    half = exact.overload_gap_law(system).mean / 2 / system.sqrt_n
+    assert_pinned(analytic.overload_mean_excess(system), (p[0] - p[1]) * half)
+    assert analytic.overload_mean_excess(System(n=25, K=1, upsilon=-1.0, policy=mjsq(2.0))) == 0
 
 
 def test_every_theorem_has_its_function_its_test_and_its_block():

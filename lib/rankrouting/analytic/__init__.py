@@ -7,6 +7,12 @@ k at index k − 1, the shortest first; k, j and m count from 1. δ are the drif
 Used by every chapter.
 """
 
+from .first_order import (
+    corrected_mean_total,
+    first_order_constant,
+    pair_constant,
+    pauses_first_order_constant,
+)
 from .formulas import (
     GapReflection,
     gap_law,
@@ -33,9 +39,11 @@ from .identities import (
     balance_residual,
     communication_rate,
     idle_servers,
+    mean_idle_time,
     mean_total_by_balance,
     mm1_law,
     mm1_mean,
+    overload_mean_excess,
     pauses_gap_ratios,
 )
 
@@ -46,10 +54,13 @@ __all__ = [
     "Model",
     "balance_residual",
     "communication_rate",
+    "corrected_mean_total",
+    "first_order_constant",
     "gap_law",
     "gap_rates",
     "gap_srbm",
     "idle_servers",
+    "mean_idle_time",
     "mean_max",
     "mean_min",
     "mean_ranked",
@@ -58,9 +69,12 @@ __all__ = [
     "mm1_law",
     "mm1_mean",
     "overload_gap_rates",
+    "overload_mean_excess",
     "overload_mean_spread",
     "overload_relaxation_time",
     "overload_spread_law",
+    "pair_constant",
+    "pauses_first_order_constant",
     "pauses_gap_ratios",
     "rbm_local_time_cdf",
     "rbm_transition_cdf",

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from .. import checks
 from ..checks import UnstableError
 from ..model import CollapsedLimit, System
-from .gap_laws import Model, gap_rates
+from .gap_laws import Model, gap_rates, overload_gap_rates
 from .hypoexponential import float_or_array
 
 
@@ -103,7 +103,7 @@ def mean_total_by_balance(system: System, mean_ranked: ArrayLike) -> Any:
     >>> round(5 * mean_total_by_balance(system, np.array([4.408138, 0.0]) / 5), 6)  # jobs
     11.877517
     """
-    _require_system(system)
+    require_system(system)
     c, K = system.policy.c, system.K
     if c is None:
         raise ValueError(f"policy = {system.policy.name}: ranks every job; the identity needs a ranked stream c√n")
@@ -132,9 +132,78 @@ def idle_servers(system: System) -> float:
     >>> idle_servers(System(n=100, K=10, upsilon=1.0, policy=jsq()))
     0.1
     """
-    _require_system(system)
+    require_system(system)
     gap_rates(system)
     return system.upsilon / system.sqrt_n
+
+
+def mean_idle_time(system: System, t: float, gained: float = 0.0) -> float:
+    """prop-flow-balance: the mean time that all servers together have been idle until t, (gained + υt)/√n.
+
+    Exact at every n, stable or not, whatever the routing: n times it is what came less what has stayed.
+
+    Parameters
+    ----------
+    system : System
+    t : float
+        At least 0.
+    gained : float, default 0
+        Mean total at time t minus that at time 0, in limit units; 0 in the stationary state.
+
+    Returns
+    -------
+    float
+        Servers times time, at least 0 if `gained` is right.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+
+    Notes
+    -----
+    Source: derived here.
+
+    Examples
+    --------
+    >>> from rankrouting import jsq
+    >>> mean_idle_time(System(n=100, K=10, upsilon=1.0, policy=jsq()), t=3.0)
+    0.3
+    """
+    require_system(system)
+    t, gained = checks.real("t", t, at_least=0), checks.real("gained", gained)
+    return (gained + system.upsilon * t) / system.sqrt_n
+
+
+def overload_mean_excess(system: System) -> float:
+    """prop-overload-excess: the mean length minus that where ranked jobs go, if no queue is empty.
+
+    (K−1)/c · (1 − υ/(2K√n)) in limit units, exact at every n once the gaps have settled down; for MJSQ it is the
+    excess of the mean length over the shortest queue.
+
+    Raises
+    ------
+    UnstableError
+        If the gaps do not settle down.
+    ValueError
+        If the policy ranks every job.
+
+    Notes
+    -----
+    Source: derived here, from the drift of Σ (Q_i − mean)².
+
+    Examples
+    --------
+    >>> from rankrouting import mjsq
+    >>> overload_mean_excess(System(n=25, K=2, upsilon=-1.0, policy=mjsq(c=2.0)))
+    0.525
+    """
+    require_system(system)
+    c, K = system.policy.c, system.K
+    if c is None:
+        raise ValueError(f"policy = {system.policy.name}: ranks every job; the identity needs a ranked stream c√n")
+    overload_gap_rates(system)
+    return (K - 1) / c * (1 - system.upsilon / (2 * K * system.sqrt_n)) if K > 1 else 0.0
 
 
 def pauses_gap_ratios(system: System) -> NDArray[np.float64]:
@@ -163,7 +232,7 @@ def pauses_gap_ratios(system: System) -> NDArray[np.float64]:
     >>> pauses_gap_ratios(System(n=25, K=2, upsilon=1.0, policy=mjsq(c=2.0)))
     array([0.77, 0.7 ])
     """
-    _require_system(system)
+    require_system(system)
     ratios = np.cumprod(system.rank_arrival_rates[::-1] / system.n)[::-1].astype(np.float64)
     bad = np.flatnonzero(ratios >= 1 - system.K * np.finfo(float).eps)
     if bad.size:
@@ -191,7 +260,7 @@ def mm1_law(system: System) -> Any:
     >>> round(float(law.mean()), 9), round(float(law.pmf(0)), 9)
     (49.0, 0.02)
     """
-    _require_system(system)
+    require_system(system)
     if not np.allclose(system.rank_arrival_rates, system.arrival_rate / system.K, rtol=1e-12, atol=0):
         raise ValueError(f"policy = {system.policy.name}: arrivals depend on the rank; uniform routing is needed")
     gap_rates(system)
@@ -226,11 +295,12 @@ def communication_rate(system: System) -> float:
     >>> communication_rate(System(n=10_000, K=10, upsilon=1.0, policy=mjsq(c=2.0)))
     2000.0
     """
-    _require_system(system)
+    require_system(system)
     return system.ranked_rate * system.policy.rank_law.lookups(system.K)
 
 
-def _require_system(system: System) -> None:
+def require_system(system: System) -> None:
+    """Raise unless the argument is a `System`."""
     if not isinstance(system, System):
         raise ValueError(f"system = {system!r}: must be a System; the formula depends on n")
 

@@ -1,7 +1,7 @@
 """Laws at finite n in closed form: the gap of two queues that never empty, and the system with pauses.
 
-Everything here is in **jobs**; divide by √n for limit units. Public through `exact`. Chapters: overload,
-pauses.
+Everything here is in **jobs**; divide by √n for limit units. Public through `exact`. Chapters: overloaded,
+exact.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class PausesLaw:
 
 
 def pauses_law(system: System) -> PausesLaw:
-    """Return the stationary law of the system with pauses, exact at every n.
+    """prop-pauses: the stationary law of the system with pauses, exact at every n.
 
     In it an arrival or departure that would break the order of tied queues is lost. It has the same
     limit as the system itself but differs from it much at finite n.
