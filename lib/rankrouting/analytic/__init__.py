@@ -7,6 +7,7 @@ k at index k − 1, the shortest first; k, j and m count from 1. δ are the drif
 Used by every chapter.
 """
 
+from .design import DelayLaw, Design, delay_law, design
 from .formulas import (
     GapReflection,
     gap_law,
@@ -38,17 +39,31 @@ from .identities import (
     mm1_mean,
     pauses_gap_ratios,
 )
+from .rank_profiles import (
+    growth_speeds,
+    profile_gap_rates,
+    profile_mean_total,
+    required_c_of_sample,
+    sample_rate_ratio,
+    stability_polygon,
+    stale_growth,
+)
 
 __all__ = [
+    "DelayLaw",
+    "Design",
     "GapLaw",
     "GapReflection",
     "Hypoexponential",
     "Model",
     "balance_residual",
     "communication_rate",
+    "delay_law",
+    "design",
     "gap_law",
     "gap_rates",
     "gap_srbm",
+    "growth_speeds",
     "idle_servers",
     "mean_max",
     "mean_min",
@@ -62,11 +77,17 @@ __all__ = [
     "overload_relaxation_time",
     "overload_spread_law",
     "pauses_gap_ratios",
+    "profile_gap_rates",
+    "profile_mean_total",
     "rbm_local_time_cdf",
     "rbm_transition_cdf",
     "relaxation_time",
     "required_c",
+    "required_c_of_sample",
+    "sample_rate_ratio",
     "skew_symmetry_defect",
+    "stability_polygon",
+    "stale_growth",
     "total_law",
     "variance_total",
     "workload_factor",
