@@ -18,7 +18,7 @@ from .replications import Estimate, Seed, mean_of, mean_with_controls, replicate
 Floats = NDArray[np.float64]
 
 _LOOKS_PER_RELAXATION = 200.0
-_MOST_LOOKS_PER_CYCLE = 64
+_MOST_LOOKS_PER_CYCLE = 32
 _MOST_STEPS = 1e12
 
 
