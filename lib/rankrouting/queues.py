@@ -12,7 +12,8 @@ Exact in law at every n, by one of three methods (`fastest_method` says which co
     As jumps, but a queue far above the minimum is drawn once for many ranked arrivals (`kernels.lazy`).
     Cost: c√n jumps of a few queues, hardly growing with K. For MJSQ only.
 
-Lengths are in limit units, jobs divided by √n. Chapters: model, heavy_traffic, interchange, workload, overloaded.
+`simulate_stale` is for rankings that are read only now and then. Lengths are in limit units, jobs divided by √n.
+Chapters: model, heavy_traffic, interchange, workload, overloaded, policies.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from ._plan import Run, plan_stationary
 from .kernels import events, random
 from .model import System
 from .replications import Seed, replicate
+from .stale import StaleEstimate, simulate_stale
 from .stationary import Controlled, Means, StationaryEstimate, TooShortWarning, simulate_stationary
 
 __all__ = [
@@ -36,11 +38,13 @@ __all__ = [
     "Means",
     "PathsWithIdle",
     "Run",
+    "StaleEstimate",
     "StationaryEstimate",
     "TooShortWarning",
     "fastest_method",
     "plan_stationary",
     "simulate_paths",
+    "simulate_stale",
     "simulate_stationary",
 ]
 

@@ -7,12 +7,8 @@ k at index k − 1, the shortest first; k, j and m count from 1. δ are the drif
 Used by every chapter.
 """
 
-from .first_order import (
-    corrected_mean_total,
-    first_order_constant,
-    pair_constant,
-    pauses_first_order_constant,
-)
+from .design import DelayLaw, Design, delay_law, design
+from .first_order import corrected_mean_total, first_order_constant, pair_constant, pauses_first_order_constant
 from .formulas import (
     GapReflection,
     gap_law,
@@ -46,8 +42,19 @@ from .identities import (
     overload_mean_excess,
     pauses_gap_ratios,
 )
+from .rank_profiles import (
+    growth_speeds,
+    profile_gap_rates,
+    profile_mean_total,
+    required_c_of_sample,
+    sample_rate_ratio,
+    stability_polygon,
+    stale_growth,
+)
 
 __all__ = [
+    "DelayLaw",
+    "Design",
     "GapLaw",
     "GapReflection",
     "Hypoexponential",
@@ -55,10 +62,13 @@ __all__ = [
     "balance_residual",
     "communication_rate",
     "corrected_mean_total",
+    "delay_law",
+    "design",
     "first_order_constant",
     "gap_law",
     "gap_rates",
     "gap_srbm",
+    "growth_speeds",
     "idle_servers",
     "mean_idle_time",
     "mean_max",
@@ -76,11 +86,17 @@ __all__ = [
     "pair_constant",
     "pauses_first_order_constant",
     "pauses_gap_ratios",
+    "profile_gap_rates",
+    "profile_mean_total",
     "rbm_local_time_cdf",
     "rbm_transition_cdf",
     "relaxation_time",
     "required_c",
+    "required_c_of_sample",
+    "sample_rate_ratio",
     "skew_symmetry_defect",
+    "stability_polygon",
+    "stale_growth",
     "total_law",
     "variance_total",
     "workload_factor",

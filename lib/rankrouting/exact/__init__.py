@@ -2,23 +2,26 @@
 
 The sorted queue lengths are a Markov chain: an arrival joins rank k at rate λ_k, every nonempty queue
 loses a job at rate n. `stationary` and `transient` compute its law for any policy; `overload_gap_law` and
-`pauses_law` are closed forms. Divide by √n for limit units. Chapters: heavy_traffic,
-interchange, workload, overloaded, exact.
+`pauses_law` are closed forms, `stale_pair` is for two queues with a ranking that is out of date. Divide by √n for
+limit units. Chapters: heavy_traffic, interchange, workload, overloaded, exact, policies.
 """
 
 from ._multigrid import NotConvergedError
 from .closed import OverloadGapLaw, PausesLaw, overload_gap_law, pauses_law
 from .laws import StationaryLaw, TooManyStatesError, TransientLaw, stationary, transient
+from .stale import StaleMeans, stale_pair
 
 __all__ = [
     "NotConvergedError",
     "OverloadGapLaw",
     "PausesLaw",
+    "StaleMeans",
     "StationaryLaw",
     "TooManyStatesError",
     "TransientLaw",
     "overload_gap_law",
     "pauses_law",
+    "stale_pair",
     "stationary",
     "transient",
 ]
