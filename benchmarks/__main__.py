@@ -14,7 +14,7 @@ from pathlib import Path
 import pandas as pd
 from tqdm import tqdm
 
-from . import library, loops, methods
+from . import library, loops, methods, service
 from .measure import RUNS, machine
 
 RESULTS = Path(__file__).parent / "results"
@@ -41,6 +41,7 @@ def main() -> None:
         "crossover": methods.crossover(),
         "error-against-time": methods.error_against_time(),
         "variance-reduction": methods.variance_reduction(),
+        "service-times": service.table(),
     }
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / "machine.json").write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")

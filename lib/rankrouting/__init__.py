@@ -2,7 +2,7 @@
 
 Executable companion to Banerjee, Budhiraja and Estevez, "Load Balancing in Parallel Queues and
 Rank-Based Diffusions". Start with `System` and `System.limit`; `analytic` has a function for each
-formula, `exact` laws at finite n, `queues` and `diffusion` simulate, and
+formula, `exact` laws at finite n, `queues`, `general` and `diffusion` simulate, and
 `sweep` estimates over a grid.
 """
 
@@ -33,6 +33,7 @@ __all__ = [
     "diffusion",
     "estimate",
     "exact",
+    "general",
     "jsq",
     "marginal_power_of_d",
     "mjsq",
@@ -42,6 +43,7 @@ __all__ = [
     "queues",
     "random_routing",
     "sweep",
+    "time_laws",
 ]
 
 

@@ -50,7 +50,8 @@ def chosen_method(system: System, method: str) -> str:
 def check_work(system: System, method: str, name: str, time: float, replications: int) -> None:
     """Raise if a run would take weeks, or its counts would pass the end of the integers."""
     events = (system.arrival_rate + system.n * system.K) * time
-    steps = replications * (events if method == "events" else max(system.ranked_rate * time, 1.0) * system.K)
+    jumped = max(system.ranked_rate * time, 1.0) * system.K
+    steps = replications * (events if method in ("events", "general") else jumped)
     if not (events < checks.LARGEST_COUNT and steps < _MOST_STEPS):
         raise ValueError(
             f"{name} up to {time:.4g} with n = {system.n:.4g} and {replications} replications: about {steps:.1e} steps"

@@ -60,9 +60,23 @@ def plan_stationary(
     """
     if not isinstance(system, System):
         raise ValueError(f"system = {system!r}: must be a System")
-    analytic.gap_rates(system)  # raises UnstableError
+    relaxation = analytic.relaxation_time(system)  # raises UnstableError
+    method_name = _methods.chosen_method(system, method)
+    return planned(system, method_name, relaxation, replications, horizon, warmup, seed, spacing)
+
+
+def planned(
+    system: System,
+    method: str,
+    relaxation: float,
+    replications: int,
+    horizon: float | None,
+    warmup: float | None,
+    seed: Seed,
+    spacing: float | None,
+) -> Run:
+    """Return a checked run of a method, with defaults from a relaxation time; raise as `plan_stationary`."""
     replications = checks.whole("replications", replications, at_least=2)
-    relaxation = analytic.relaxation_time(system)
     horizon = checks.real("horizon", _HORIZON_RELAXATIONS * relaxation if horizon is None else horizon, above=0)
     warmup = checks.real("warmup", _WARM_UP_RELAXATIONS * relaxation if warmup is None else warmup, at_least=0)
     spacing = checks.real(
@@ -70,16 +84,15 @@ def plan_stationary(
         min(relaxation / _OBSERVATIONS_PER_RELAXATION, horizon) if spacing is None else spacing,
         above=0,
     )
-    method_name = _methods.chosen_method(system, method)
     if spacing > horizon:
         raise ValueError(f"spacing = {spacing:g}: must be at most the horizon, {horizon:g}")
     if horizon < relaxation:
         raise ValueError(
             f"horizon = {horizon:g}: must be at least one relaxation time, {relaxation:.4g}, to mean anything"
         )
-    _methods.check_work(system, method_name, "horizon", horizon + warmup, replications)
+    _methods.check_work(system, method, "horizon", horizon + warmup, replications)
     if horizon / spacing > _MOST_OBSERVATIONS:
         raise ValueError(
             f"spacing = {spacing:g}: at most {_MOST_OBSERVATIONS:.0e} observations of a horizon are allowed"
         )
-    return Run(system, method_name, replications, horizon, warmup, spacing, seed, relaxation)
+    return Run(system, method, replications, horizon, warmup, spacing, seed, relaxation)

@@ -4,12 +4,13 @@ Within a step the drifts are those of the ranks at its start. What is left is a 
 motion with a fixed drift, which the scheme "reflected" moves exactly, so that only the change of
 ranks within a step makes an error, of order h. The scheme "projected" does what the textbook warns
 against: it sets negative coordinates to 0 at the ends of steps and is wrong by order √h. Chapters:
-heavy_traffic, overload, diffusion.
+heavy_traffic, overload, diffusion, service_times.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
@@ -47,7 +48,7 @@ class PathsWithLocalTimes(NamedTuple):
 def simulate_paths(
     limit: Limit | CollapsedLimit,
     times: ArrayLike,
-    x0: ArrayLike | str,
+    x0: ArrayLike | analytic.GapLaw | str,
     replications: int,
     step: float,
     seed: Seed,
@@ -63,7 +64,7 @@ def simulate_paths(
 def simulate_paths(
     limit: Limit | CollapsedLimit,
     times: ArrayLike,
-    x0: ArrayLike | str,
+    x0: ArrayLike | analytic.GapLaw | str,
     replications: int,
     step: float,
     seed: Seed,
@@ -78,7 +79,7 @@ def simulate_paths(
 def simulate_paths(
     limit: Limit | CollapsedLimit,
     times: ArrayLike,
-    x0: ArrayLike | str,
+    x0: ArrayLike | analytic.GapLaw | str,
     replications: int,
     step: float,
     seed: Seed,
@@ -88,7 +89,7 @@ def simulate_paths(
     threads: int | None = None,
     progress: bool | None = None,
 ) -> NDArray[np.float64] | PathsWithLocalTimes:
-    """Simulate dX_i = δ_rank(i) dt + √variance dB_i + dL_i from time 0 and read it at `times`.
+    """Simulate dX_i = δ_rank(i) dt + √variance dB_i + dN_i + dL_i from time 0 and read it at `times`.
 
     Parameters
     ----------
@@ -97,9 +98,9 @@ def simulate_paths(
         coordinates are W/K from time 0 on, and each has the local time L_W/K.
     times : array of T floats
         Sampling times, nonnegative and increasing.
-    x0 : float, array of shape (K,) or (replications, K), or "stationary"
-        The start, in limit units. "stationary" draws it from the stationary law, whose ranks are
-        then given to the coordinates at random.
+    x0 : float, array of shape (K,) or (replications, K), GapLaw or "stationary"
+        The start, in limit units. A law of gaps draws it, and gives the ranks to the coordinates at
+        random; "stationary" is the stationary law of the limit.
     replications : int
         Number of independent paths.
     step : float
@@ -123,7 +124,7 @@ def simulate_paths(
     Raises
     ------
     ValueError
-        If an argument is out of range.
+        If an argument is out of range, or `x0` is "stationary" where coordinates have a common noise.
     UnstableError
         If `x0` is "stationary" and there is no stationary law.
 
@@ -131,7 +132,9 @@ def simulate_paths(
     -----
     "reflected" draws the increment Z over the step, then the minimum m of the Brownian path given
     Z by inversion, m = (Z − √(Z² + 2·variance·h·E))/2 with E ~ Exp(1), and adds the push
-    max(0, −(x + m)). See S. Asmussen, P. Glynn and J. Pitman, Ann. Appl. Probab. 5 (1995).
+    max(0, −(x + m)). With a common noise each coordinate's own path is still exact for fixed drifts; that
+    the minima of two of them depend on each other beyond their Z is left out, which matters only
+    where both are within √h of 0. See S. Asmussen, P. Glynn and J. Pitman, Ann. Appl. Probab. 5 (1995).
 
     Examples
     --------
@@ -157,7 +160,11 @@ def simulate_paths(
     steps = np.ceil(lengths / step * (1 - 1e-12)).astype(np.int64)
     h = lengths / np.maximum(steps, 1)
     drifts = np.outer(h, moved.drifts)
-    variances = h * moved.variance
+    variances = h * (moved.variance + moved.common)
+    # A noise of K independent numbers, own times each and shared times their sum, has the covariance asked for.
+    own = math.sqrt(moved.variance)
+    shared = (math.sqrt(max(0.0, moved.variance + moved.K * moved.common)) - own) / moved.K
+    deviations = np.sqrt(h)[:, np.newaxis] * [own, shared if moved.common != 0 else 0.0]
 
     start = _start(moved, limit.K, x0, replications)
     positions = np.empty((replications, times.size, moved.K))
@@ -165,7 +172,7 @@ def simulate_paths(
 
     def one(rng: Generator, i: int) -> None:
         x = start[i] if isinstance(start, np.ndarray) else rng.permuted(start.sample_ranked(1, rng)[0])
-        _paths_kernel(rng, x, steps, drifts, variances, scheme == "projected", positions[i], pushed[i])
+        _paths_kernel(rng, x, steps, drifts, variances, deviations, scheme == "projected", positions[i], pushed[i])
 
     replicate(one, replications, seed, threads=threads, progress=progress)
     if isinstance(limit, CollapsedLimit):
@@ -197,7 +204,8 @@ def stationary_means(
         Length of the averaged part of each path.
     warmup : float
         Time before it. Paths start from the limit's own law, so that the warm-up has only the
-        scheme's bias to build up; a few relaxation times are enough.
+        scheme's bias to build up; or, where coordinates have a common noise, from the law without it.
+        A few relaxation times are enough.
     replications, step, seed, scheme, threads, progress
         As in `simulate_paths`; at least two replications.
     samples : int
@@ -229,7 +237,7 @@ def stationary_means(
     paths = simulate_paths(
         limit,
         times,
-        "stationary",
+        analytic.gap_law(replace(limit, common=0.0) if isinstance(limit, Limit) else limit),
         replications,
         step,
         seed,
@@ -240,17 +248,22 @@ def stationary_means(
     return mean_of(ranked(paths).mean(axis=1))
 
 
-def _start(moved: Limit, K: int, x0: ArrayLike | str, replications: int) -> Any:
+def _start(moved: Limit, K: int, x0: ArrayLike | analytic.GapLaw | str, replications: int) -> Any:
     """Return an array (replications, moved.K), or the law from which a start is drawn."""
     if isinstance(x0, str):
         checks.one_of("x0", x0, ("stationary",))
         return analytic.gap_law(moved)
+    if isinstance(x0, analytic.GapLaw):
+        if x0.rates.size != K:
+            raise ValueError(f"x0 with {x0.rates.size} gaps: must have K = {K}")
+        # A collapsed limit is moved as its total, K times the gap that is not 0.
+        return x0 if moved.K == K else analytic.GapLaw(x0.rates[:1] / K)
     start = checks.starting_points(x0, replications, K)
     return start if moved.K == K else start.sum(axis=1, keepdims=True)
 
 
 @_jit.kernel
-def _paths_kernel(rng, x0, steps, drifts, variances, projected, positions, pushed):  # type: ignore[no-untyped-def]
+def _paths_kernel(rng, x0, steps, drifts, variances, deviations, projected, positions, pushed):  # type: ignore[no-untyped-def]
     """Move one path from x0. Coordinates are kept in the order of their values, label by label."""
     K = x0.size
     # Equal coordinates get their ranks at random: shuffle, then sort stably.
@@ -263,16 +276,24 @@ def _paths_kernel(rng, x0, steps, drifts, variances, projected, positions, pushe
         _insert(value, label, k, x0[label[k]], label[k])
 
     local_time = np.zeros(K)
+    noise = np.empty(K)
     for t in range(steps.size):
-        deviation = math.sqrt(variances[t])
+        own, shared = deviations[t]
         drift = drifts[t]
         # The minimum is below 0 if and only if 2xy < variance·h·E.
         reach = 0.5 * variances[t] * _LARGEST_EXPONENTIAL
         for _ in range(steps[t]):
             zeros = 0
+            common = 0.0
+            if shared != 0.0:
+                for k in range(K):
+                    noise[k] = rng.standard_normal()
+                    common += noise[k]
+                common *= shared
             for k in range(K):
                 x = value[k]
-                z = drift[k] + deviation * rng.standard_normal()
+                normal = noise[k] if shared != 0.0 else rng.standard_normal()
+                z = drift[k] + own * normal + common
                 y = x + z
                 if projected:
                     if y < 0.0:

@@ -125,7 +125,10 @@ class System:
 
 @dataclass(frozen=True, eq=False)
 class Limit:
-    """The reflected rank-based diffusion dX_i = δ_rank(i) dt + √variance dB_i + dL_i on [0, ∞)^K.
+    """The reflected rank-based diffusion dX_i = δ_rank(i) dt + √variance dB_i + dN_i + dL_i on [0, ∞)^K.
+
+    The B_i are independent. With `common` = 0, as for Poisson arrivals, N is 0; otherwise every two of the
+    noises √variance B_i + N_i have that covariance.
 
     Parameters
     ----------
@@ -134,7 +137,11 @@ class Limit:
     drifts : array of shape (K,)
         δ_1, …, δ_K: the drift of the lowest coordinate first. For a system: δ_k = c·p_k − (υ+c)/K.
     variance : float, default 2
-        Variance of each coordinate per unit time; 2 with Poisson arrivals and exponential services.
+        Variance of each coordinate per unit time, less `common`; 2 with Poisson arrivals and exponential
+        services.
+    common : float, default 0
+        Covariance per unit time of each two coordinates. The covariance matrix is variance on the diagonal
+        and common added everywhere; at least −variance/K.
 
     Raises
     ------
@@ -145,8 +152,9 @@ class Limit:
     K: int
     drifts: NDArray[np.float64]
     variance: float = 2.0
+    common: float = 0.0
 
-    def __init__(self, K: int, drifts: ArrayLike, variance: float = 2.0) -> None:
+    def __init__(self, K: int, drifts: ArrayLike, variance: float = 2.0, common: float = 0.0) -> None:
         set_field = object.__setattr__
         set_field(self, "K", checks.whole("K", K))
         array = np.array(checks.finite_array("drifts", drifts))
@@ -155,6 +163,9 @@ class Limit:
         array.setflags(write=False)
         set_field(self, "drifts", array)
         set_field(self, "variance", checks.real("variance", variance, above=0))
+        # −variance/K itself is the case without any noise in the total, and may be off by rounding.
+        least = -self.variance / self.K * (1 + 1e-12)
+        set_field(self, "common", checks.real("common", common, at_least=least))
 
     @property
     def upsilon(self) -> float:
@@ -172,8 +183,8 @@ class Limit:
         return hash(self._key)
 
     @property
-    def _key(self) -> tuple[int, tuple[float, ...], float]:
-        return self.K, tuple(map(float, self.drifts)), self.variance
+    def _key(self) -> tuple[int, tuple[float, ...], float, float]:
+        return self.K, tuple(map(float, self.drifts)), self.variance, self.common
 
 
 @dataclass(frozen=True)

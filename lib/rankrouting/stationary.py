@@ -170,7 +170,7 @@ def simulate_stationary(
     """
     plan = plan_stationary(system, replications, horizon, warmup, seed, method, spacing)
     _, method_name, replications, horizon, warmup, spacing, _, relaxation = plan
-    _check_length(horizon, warmup, relaxation)
+    warn_if_short(horizon, warmup, relaxation)
     start_law = analytic.gap_law(system)
     observations = max(1, round(horizon / spacing))
     durations = np.full(observations, horizon / observations)
@@ -194,8 +194,8 @@ def simulate_stationary(
     return _summary(plan, *map(np.array, zip(*parts, strict=True)))
 
 
-def _check_length(horizon: float, warmup: float, relaxation: float) -> None:
-    """Warn if a run is too short for its intervals."""
+def warn_if_short(horizon: float, warmup: float, relaxation: float) -> None:
+    """Warn the caller's caller if a run is too short for its intervals."""
     if horizon < 5 * relaxation or warmup < relaxation:
         warnings.warn(
             f"horizon = {horizon:g} and warmup = {warmup:g} are short for a relaxation time of {relaxation:.4g}:"
@@ -237,17 +237,31 @@ def _summary(run: Run, averages: Floats, controls: Floats, finals: Floats) -> St
         by_balance = np.full(run.replications, math.nan)
     else:
         by_balance = np.array([analytic.mean_total_by_balance(system, ranked) for ranked in mean_ranked])
+    residuals = np.array([analytic.balance_residual(system, ranked) for ranked in mean_ranked])
+    controlled = mean_ranked + controls @ _controls.coefficients(system)
+    return summary(run, mean_ranked, by_balance, averages[:, -1], residuals, controlled, finals)
+
+
+def summary(
+    run: Run,
+    mean_ranked: Floats,
+    by_balance: Floats,
+    idle: Floats,
+    residuals: Floats,
+    controlled: Floats,
+    finals: Floats,
+) -> StationaryEstimate:
+    """Turn what each replication measured, on the first axis, into the result; the finals are in jobs."""
     totals, gaps = _totals_and_gaps(mean_ranked)
     samples = Means(
         mean_total=cast(float, totals),
         mean_ranked=mean_ranked,
         gap_means=gaps,
         mean_total_by_balance=cast(float, by_balance),
-        idle_servers=cast(float, averages[:, -1]),
-        balance_residual=cast(float, np.array([analytic.balance_residual(system, ranked) for ranked in mean_ranked])),
+        idle_servers=cast(float, idle),
+        balance_residual=cast(float, residuals),
     )
-    ranked_controlled = mean_ranked + controls @ _controls.coefficients(system)
-    totals_controlled, gaps_controlled = _totals_and_gaps(ranked_controlled)
+    totals_controlled, gaps_controlled = _totals_and_gaps(controlled)
     estimates = [
         Estimate(math.nan, math.nan, run.replications) if np.isnan(sample).any() else mean_of(sample)
         for sample in map(np.asarray, samples)
@@ -258,9 +272,9 @@ def _summary(run: Run, averages: Floats, controls: Floats, finals: Floats) -> St
         **values._asdict(),
         balance_z=values.balance_residual / errors.balance_residual,
         standard_error=errors,
-        final_ranked=finals / system.sqrt_n,
+        final_ranked=finals / run.system.sqrt_n,
         samples=samples,
-        controlled=Controlled(totals_controlled, ranked_controlled, gaps_controlled),
+        controlled=Controlled(totals_controlled, controlled, gaps_controlled),
         run=run,
     )
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .. import checks, ranks
 from ..model import CollapsedLimit, Limit, System
-from .gap_laws import GapLaw, Model, as_limit, gap_rates, overload_gap_rates
+from .gap_laws import GapLaw, Model, as_limit, gap_rates, overload_gap_rates, without_common
 from .hypoexponential import Hypoexponential, float_or_array
 
 # ---- The stationary law of the limit ------------------------------------------------------------
@@ -254,11 +254,16 @@ def gap_srbm(model: System | Limit) -> GapReflection:
     differences = np.eye(K) - np.eye(K, k=-1)
     reflection = np.eye(K) - 0.5 * (np.eye(K, k=1) + np.eye(K, k=-1))
     reflection[1:2, 0] = -1.0
-    return GapReflection(drift, limit.variance * differences @ differences.T, reflection)
+    covariance = limit.variance * differences @ differences.T
+    # A common noise moves the lowest coordinate, and cancels in the differences.
+    covariance[0, 0] += limit.common
+    return GapReflection(drift, covariance, reflection)
 
 
 def skew_symmetry_defect(model: System | Limit) -> float:
     """Return the largest absolute entry of 2Σ − R diag(Σ) − diag(Σ)Rᵀ for the gaps; 0 means a product law.
+
+    It is |common|, from the first two gaps, however the drifts are.
 
     Raises as `gap_srbm`. Source: the condition of Harrison and Williams, for `gap_srbm`.
 
@@ -307,8 +312,8 @@ def relaxation_time(model: Model) -> float:
     """Return the time in which the slowest group of queues forgets where it started.
 
     The mean of the m = K−k+1 longest queues, pushed up by the others, is like a reflected Brownian motion
-    of drift −Θ_k/m and variance variance/m, Θ_k = −Σ_{j≥k} δ_j, whose relaxation time is
-    2·variance·m/Θ_k². The largest of these over k: a guide to warm-up and horizons, not a theorem.
+    of drift −Θ_k/m and variance variance/m + common, Θ_k = −Σ_{j≥k} δ_j, whose relaxation time is
+    2·m·(variance + m·common)/Θ_k². The largest of these over k: a guide to warm-up and horizons, not a theorem.
     For MJSQ max(4K/υ², 4K²/(υ+c)²).
 
     Raises
@@ -325,8 +330,10 @@ def relaxation_time(model: Model) -> float:
     >>> relaxation_time(CollapsedLimit(10, 1.0)), round(relaxation_time(Limit(10, [-0.1] * 10)), 9)
     (40.0, 400.0)
     """
-    variance, rates = as_limit(model).variance, gap_rates(model)
-    return float(np.max(8 * np.arange(rates.size, 0, -1) / (variance * rates**2)))
+    limit, rates = as_limit(model), gap_rates(without_common(model))
+    m = np.arange(rates.size, 0, -1)
+    shared = limit.common if isinstance(limit, Limit) else 0.0
+    return float(np.max(8 * m * (1 + m * shared / limit.variance) / (limit.variance * rates**2)))
 
 
 def overload_relaxation_time(model: Model) -> float:

@@ -5,7 +5,7 @@ Chapters: interchange, overloaded.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,8 @@ def gap_rates(model: Model) -> NDArray[np.float64]:
     ------
     UnstableError
         If some θ_k is not above 0: then there is no stationary law.
+    ValueError
+        If the coordinates have a common noise: then the gaps are neither independent nor exponential.
 
     Notes
     -----
@@ -47,6 +49,8 @@ def gap_rates(model: Model) -> NDArray[np.float64]:
     array([1., 3., 2., 1.])
     """
     limit = as_limit(model)
+    if isinstance(limit, Limit) and limit.common != 0:
+        raise ValueError(f"common = {limit.common:g}: must be 0, or the gaps are not exponential and have no rates")
     if isinstance(limit, CollapsedLimit):
         rates = np.array([2 * limit.upsilon / limit.variance, *[np.inf] * (limit.K - 1)])
     else:
@@ -177,6 +181,11 @@ def as_limit(model: Model) -> Limit | CollapsedLimit:
     if not isinstance(model, Limit | CollapsedLimit):
         raise ValueError(f"model = {model!r}: must be a System, a Limit or a CollapsedLimit")
     return model
+
+
+def without_common(model: Model) -> Model:
+    """Return the model without the common noise of its coordinates, which plays no part in stability."""
+    return replace(model, common=0.0) if isinstance(model, Limit) else model
 
 
 def _rounding(limit: Limit) -> float:

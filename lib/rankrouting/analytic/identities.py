@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from .. import checks
 from ..checks import UnstableError
 from ..model import CollapsedLimit, System
-from .gap_laws import Model, gap_rates, overload_gap_rates
+from .gap_laws import Model, gap_rates, overload_gap_rates, without_common
 from .hypoexponential import float_or_array
 
 
@@ -22,7 +22,8 @@ def balance_residual(model: Model, mean_ranked: ArrayLike, mean_total: ArrayLike
     """thm-balance-residual: the drift of Σ x_k² vanishes in the stationary state, whatever the policy.
 
     For a `System`, exact at every n: Σ_k (n−λ_k)/√n · E x_(k) − λ_n/n, with λ_k the arrival rate at rank
-    k. For a `Limit`: −Σ_k δ_k E x_(k) − K·variance/2; for a `CollapsedLimit`: (υ/K) Σ_k E x_(k) − variance/2.
+    k. For a `Limit`: −Σ_k δ_k E x_(k) − K·(variance + common)/2; for a `CollapsedLimit`: (υ/K) Σ_k E x_(k) −
+    variance/2.
 
     Parameters
     ----------
@@ -57,7 +58,7 @@ def balance_residual(model: Model, mean_ranked: ArrayLike, mean_total: ArrayLike
     >>> abs(balance_residual(limit, [1.0, 5 / 3])) < 1e-15
     True
     """
-    gap_rates(model)
+    gap_rates(without_common(model))
     means = _means(mean_ranked, model.K)
     if isinstance(model, System):
         total = means.sum(axis=-1) if mean_total is None else checks.finite_array("mean_total", mean_total)
@@ -68,7 +69,7 @@ def balance_residual(model: Model, mean_ranked: ArrayLike, mean_total: ArrayLike
         raise ValueError("mean_total: only a System knows its ranked stream, which this form needs")
     if isinstance(model, CollapsedLimit):
         return float_or_array(model.upsilon / model.K * means.sum(axis=-1) - model.variance / 2)
-    return float_or_array(-(means @ model.drifts) - model.K * model.variance / 2)
+    return float_or_array(-(means @ model.drifts) - model.K * (model.variance + model.common) / 2)
 
 
 def mean_total_by_balance(system: System, mean_ranked: ArrayLike) -> Any:
