@@ -8,9 +8,7 @@ that an edited package never runs old code. ``NUMBA_CACHE_DIR`` chooses where th
 from __future__ import annotations
 
 import hashlib
-import os
 import platform
-import tempfile
 from collections.abc import Callable, Set
 from functools import cache
 from pathlib import Path
@@ -19,6 +17,8 @@ from typing import Any
 import llvmlite
 import numba
 import numpy as np
+
+from ._cache import cache_folder
 
 # Nothing that is compiled depends on these: editing them recompiles nothing.
 _WITHOUT_KERNELS = {"cli.py", "companion", "plots.py", "sweep"}
@@ -47,24 +47,9 @@ def library_hash() -> str:
 @cache
 def _cache_folder() -> str | None:
     """Return a writable folder for machine code, or None when there is nowhere to write."""
-    home = os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME")
-    roots = [Path(home)] if home else []
-    try:
-        roots.append(Path.home() / ".cache")
-    except RuntimeError:
-        pass
-    roots.append(Path(tempfile.gettempdir()))
     # numba's cache knows for which processor code was compiled, but not whether it checks its indices.
-    name = _hash(_WITHOUT_KERNELS) + ("-boundscheck" if numba.config.BOUNDSCHECK else "")
-    for root in roots:
-        folder = root / "rankrouting" / name
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryFile(dir=folder):
-                return str(folder)
-        except OSError:
-            continue
-    return None
+    folder = cache_folder(_hash(_WITHOUT_KERNELS) + ("-boundscheck" if numba.config.BOUNDSCHECK else ""))
+    return None if folder is None else str(folder)
 
 
 def kernel(function: Callable[..., Any]) -> Any:

@@ -13,6 +13,7 @@ _WARM_UP_RELAXATIONS = 5.0
 _HORIZON_RELAXATIONS = 20.0
 _OBSERVATIONS_PER_RELAXATION = 500
 _MOST_OBSERVATIONS = 10**8
+_MOST_OBSERVED = 10**13
 
 
 class Run(NamedTuple):
@@ -59,8 +60,9 @@ def plan_stationary(
     ('lazy', 20.0)
     """
     if not isinstance(system, System):
-        raise ValueError(f"system = {system!r}: must be a System")
-    relaxation = analytic.relaxation_time(system)  # raises UnstableError
+        raise ValueError(f"system = {checks.shown(system)}: must be a System")
+    analytic.gap_rates(system)  # raises UnstableError
+    relaxation = analytic.relaxation_time(system)
     method_name = _methods.chosen_method(system, method)
     return planned(system, method_name, relaxation, replications, horizon, warmup, seed, spacing)
 
@@ -76,7 +78,7 @@ def planned(
     spacing: float | None,
 ) -> Run:
     """Return a checked run of a method, with defaults from a relaxation time; raise as `plan_stationary`."""
-    replications = checks.whole("replications", replications, at_least=2)
+    replications = checks.whole("replications", replications, at_least=2, at_most=checks.MOST_REPLICATIONS)
     horizon = checks.real("horizon", _HORIZON_RELAXATIONS * relaxation if horizon is None else horizon, above=0)
     warmup = checks.real("warmup", _WARM_UP_RELAXATIONS * relaxation if warmup is None else warmup, at_least=0)
     spacing = checks.real(
@@ -94,5 +96,10 @@ def planned(
     if horizon / spacing > _MOST_OBSERVATIONS:
         raise ValueError(
             f"spacing = {spacing:g}: at most {_MOST_OBSERVATIONS:.0e} observations of a horizon are allowed"
+        )
+    if replications * (horizon / spacing) * system.K > _MOST_OBSERVED:
+        raise ValueError(
+            f"spacing = {spacing:g}: {replications} replications of {horizon / spacing:.3g} observations of {system.K}"
+            f" queues; at most {_MOST_OBSERVED:.0e} lengths are allowed"
         )
     return Run(system, method, replications, horizon, warmup, spacing, seed, relaxation)

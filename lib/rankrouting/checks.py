@@ -21,7 +21,14 @@ class UnstableError(ValueError):
     """There is no stationary law (or no stationary gaps) for these parameters."""
 
 
-def whole(name: str, value: Any, *, at_least: int = 1) -> int:
+# Numbers beyond these have no meaning here, and products of a few of them would leave the range of floats.
+LARGEST, SMALLEST = 1e100, 1e-100
+MOST_QUEUES = 10**6
+MOST_REPLICATIONS = 10**9
+MOST_THREADS = 1024
+
+
+def whole(name: str, value: Any, *, at_least: int = 1, at_most: int | None = None) -> int:
     """Return `value` as an int, accepting floats that are whole.
 
     Examples
@@ -39,6 +46,8 @@ def whole(name: str, value: Any, *, at_least: int = 1) -> int:
     number: Any = value
     if not _finite(number) or number != int(number) or int(number) < at_least:
         raise ValueError(f"{name} = {_plain(number)}: {requirement}")
+    if at_most is not None and int(number) > at_most:
+        raise ValueError(f"{name} = {_plain(number)}: {requirement} and at most {at_most}")
     return int(number)
 
 
@@ -51,7 +60,7 @@ def real(
     at_most: float = math.inf,
     below: float = math.inf,
 ) -> float:
-    """Return `value` as a finite float within the stated bounds.
+    """Return `value` as a finite float within the stated bounds: at most 1e100 in size, at least 1e-100 if above 0.
 
     Examples
     --------
@@ -69,7 +78,30 @@ def real(
     number = float(value)
     if not math.isfinite(number) or not (above < number < below and at_least <= number <= at_most):
         raise ValueError(f"{name} = {_plain(value)}: {requirement}")
+    if abs(number) > LARGEST or (above == 0 and number < SMALLEST):
+        raise ValueError(f"{name} = {_plain(value)}: {requirement}, and {_SIZE}")
     return number
+
+
+_SIZE = f"not beyond {SMALLEST:g} and {LARGEST:g} in size"
+
+
+def flag(name: str, value: Any) -> bool:
+    """Return `value` if it is true or false."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise ValueError(f"{name} = {shown(value)}: must be True or False")
+    return bool(value)
+
+
+def confidence(value: Any) -> float:
+    """Return `value` as the level of an interval of finite width."""
+    level = real("level", value, above=0, below=1)
+    if level > _HIGHEST_LEVEL:
+        raise ValueError(f"level = {shown(value)}: must be above 0 and at most 1 - 1e-12, for a finite interval")
+    return level
+
+
+_HIGHEST_LEVEL = 1 - 0.999e-12
 
 
 # Counts are 64-bit integers; beyond this many a sum of a few of them could pass their end.
@@ -77,34 +109,53 @@ LARGEST_COUNT = 10**16
 _LARGEST_RESULT = 2**34  # bytes
 
 
-def result_fits(replications: int, *shape: int) -> None:
-    """Raise if an array of floats (replications, *shape) would take more than 16 GiB."""
-    size = 8.0 * replications * math.prod(shape)
+def result_fits(first: int, *shape: int, name: str = "replications") -> None:
+    """Raise if an array of floats (first, *shape) would take more than 16 GiB; `name` is what `first` is."""
+    size = 8.0 * first * math.prod(shape)
     if size > _LARGEST_RESULT:
         raise ValueError(
-            f"replications = {replications}: a result of shape {(replications, *shape)} would take"
-            f" {size / 2**30:.3g} GiB; at most {_LARGEST_RESULT // 2**30} GiB are allowed"
+            f"{name} = {first}: a result of shape {(first, *shape)} would take"
+            f" {size / 2**30:.3g} GiB; at most {_LARGEST_RESULT / 2**30:g} GiB are allowed"
         )
 
 
 def one_of(name: str, value: Any, allowed: Sequence[str]) -> str:
     """Return `value` if it is one of the `allowed` words."""
-    if value not in allowed:
-        raise ValueError(f"{name} = {value!r}: must be one of {', '.join(map(repr, allowed))}")
+    if not isinstance(value, str) or value not in allowed:
+        raise ValueError(f"{name} = {shown(value)}: must be one of {', '.join(map(repr, allowed))}")
     return str(value)
 
 
 def finite_array(name: str, value: Any) -> NDArray[np.float64]:
-    """Return `value` as a float array without NaN or infinity."""
-    try:
-        given = np.asarray(value)
-        if given.dtype.kind not in "iufO" and given.size:
-            raise TypeError
-        array = given.astype(np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise ValueError(f"{name} = {shown(value)}: must be an array of finite numbers") from None
+    """Return `value` as a float array without NaN or infinity, its entries at most 1e100 in size."""
+    array = float_array(name, value)
     if not np.all(np.isfinite(array)):
         raise ValueError(f"{name} = {_plain(value)}: must be finite, without NaN or infinity")
+    if array.size and np.abs(array).max() > LARGEST:
+        raise ValueError(f"{name} = {_plain(value)}: must be at most {LARGEST:g} in size")
+    return array
+
+
+def float_array(name: str, value: Any) -> NDArray[np.float64]:
+    """Return `value` as a float array; NaN and infinity are left to the caller."""
+    try:
+        given = np.asarray(value)
+        numeric = given.dtype.kind in "iuf" or not given.size
+        if given.dtype.kind == "O":
+            numeric = all(isinstance(x, numbers.Real) and not isinstance(x, bool) for x in given.flat)
+        if not numeric or np.ma.is_masked(value):
+            raise TypeError
+        with np.errstate(all="ignore"):
+            return given.astype(np.float64)
+    except (TypeError, ValueError, OverflowError, RuntimeError):
+        raise ValueError(f"{name} = {shown(value)}: must be an array of finite numbers") from None
+
+
+def positive_array(name: str, value: Any) -> NDArray[np.float64]:
+    """Return `value` as a float array of numbers from 1e-100 to 1e100."""
+    array = finite_array(name, value)
+    if np.any(array < SMALLEST):
+        raise ValueError(f"{name} = {_plain(array)}: must be above 0, from {SMALLEST:g} to {LARGEST:g}")
     return array
 
 
@@ -112,7 +163,7 @@ def sample_times(value: Any) -> NDArray[np.float64]:
     """Return sampling times as a one-dimensional, strictly increasing, nonnegative float array."""
     times = np.atleast_1d(finite_array("times", value))
     if times.ndim != 1 or times.size == 0:
-        raise ValueError(f"times of shape {times.shape}: must be a non-empty one-dimensional array")
+        raise ValueError(f"times of shape {times.shape}: must be a vector of at least one time")
     if times[0] < 0 or np.any(np.diff(times) <= 0):
         raise ValueError(f"times = {_plain(times)}: must be nonnegative and strictly increasing")
     return times
@@ -143,7 +194,7 @@ def shown(value: Any) -> str:
     whole_number = isinstance(value, numbers.Integral) and not isinstance(value, bool)
     try:
         text = _digits(int(value)) if whole_number else " ".join(repr(value).split())
-    except (ValueError, RecursionError):  # a number in it has thousands of digits, or it is nested too deeply
+    except Exception:  # a number in it has thousands of digits, it is nested too deeply, or its own code fails
         text = f"a {type(value).__name__}"
     return text if len(text) <= 60 else text[:59] + "…"
 
@@ -177,7 +228,7 @@ def _digits(value: int) -> str:
 def _plain(value: Any) -> str:
     """Show a number as typed and a long array by its first entries."""
     if isinstance(value, np.ndarray | list | tuple):
-        entries: Iterable[Any] = np.ravel(np.asarray(value, dtype=object))
-        texts = [f"{x:g}" if isinstance(x, numbers.Real) else repr(x) for x in entries]
+        entries = list(np.ravel(np.asarray(value, dtype=object))[:7])
+        texts = [f"{x:g}" if isinstance(x, float | np.floating) else shown(x) for x in entries]
         return "[" + ", ".join(texts[:6] + (["…"] if len(texts) > 6 else [])) + "]"
     return f"{value:g}" if isinstance(value, (float, np.floating)) else shown(value)

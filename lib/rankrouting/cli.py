@@ -6,6 +6,7 @@ Exit code 1: a chapter, a claim, a page or a cell of a sweep failed, or a number
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
@@ -59,6 +60,10 @@ def _one_sentence(command: Callable[P, None]) -> Callable[P, None]:
             _stop(str(error), 2)
         except (BuildFailed, ClaimFailed, ExecutionFailed) as error:
             _stop(str(error), 1)
+        except OSError as error:
+            # A disk that is full or read-only, too many open files: nothing that a traceback would explain.
+            where = f"{error.filename}: " if error.filename else ""
+            _stop(f"{where}{error.strerror or error}", 2 if error.errno == errno.EROFS else 1)
         except KeyboardInterrupt:
             _stop("interrupted", 130)
 
@@ -111,7 +116,7 @@ def run(
     ] = None,
 ) -> None:
     """Execute one chapter with parameters of your own."""
-    from .companion import runner
+    from .companion import results, runner
 
     found = chapters.find(chapter)
     values = chapters.load_profile(profile)[found.name] if profile is not None else {}
@@ -119,6 +124,7 @@ def run(
         values |= found.convert(_of_a_chapter(file))
     values |= found.convert(dict(_pairs(parameters or [])), words=True)
     target = _writable(output or Path(f"{found.name}.ipynb"), found.path)
+    results.Results(found.name)  # raises if the numbers cannot be written
     with runner.private_jupyter(repository.root(), repository.results_folder()):
         taken = runner.run_chapter(
             found,

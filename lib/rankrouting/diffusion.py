@@ -145,14 +145,17 @@ def simulate_paths(
     (4, 2, 3)
     """
     if not isinstance(limit, (Limit, CollapsedLimit)):
-        raise ValueError(f"limit = {limit!r}: must be a Limit or a CollapsedLimit")
+        raise ValueError(f"limit = {checks.shown(limit)}: must be a Limit or a CollapsedLimit")
     times = checks.sample_times(times)
-    replications = checks.whole("replications", replications)
+    replications = checks.whole("replications", replications, at_most=checks.MOST_REPLICATIONS)
+    local_times = checks.flag("local_times", local_times)
     step = checks.real("step", step, above=0)
     scheme = checks.one_of("scheme", scheme, SCHEMES)
     checks.result_fits(replications, times.size, limit.K)
-    if not times[-1] / step * replications < _MOST_STEPS:
-        raise ValueError(f"step = {step:g}: more than {_MOST_STEPS:.0e} steps to the last of the times, {times[-1]:g}")
+    if not times[-1] / step * replications * limit.K < _MOST_STEPS:
+        raise ValueError(
+            f"step = {step:g}: more than {_MOST_STEPS:.0e} steps of a queue to the last of the times, {times[-1]:g}"
+        )
     moved = limit if isinstance(limit, Limit) else Limit(1, [-limit.upsilon], limit.K * limit.variance)
 
     lengths = np.diff(times, prepend=0.0)
@@ -232,8 +235,10 @@ def stationary_means(
     """
     horizon = checks.real("horizon", horizon, above=0)
     warmup = checks.real("warmup", warmup, at_least=0)
-    replications = checks.whole("replications", replications, at_least=2)
-    times = warmup + horizon * np.arange(1, checks.whole("samples", samples) + 1) / samples
+    replications = checks.whole("replications", replications, at_least=2, at_most=checks.MOST_REPLICATIONS)
+    samples = checks.whole("samples", samples)
+    checks.result_fits(samples, 1, name="samples")
+    times = warmup + horizon * np.arange(1, samples + 1) / samples
     paths = simulate_paths(
         limit,
         times,

@@ -74,7 +74,7 @@ def ks_distance(samples: ArrayLike, law: ArrayLike | Callable[[Floats], ArrayLik
     (0.0, True)
     """
     x = np.sort(_samples("samples", samples))
-    level = checks.real("level", level, above=0, below=1)
+    level = checks.confidence(level)
     if callable(law):
         value = _ks_to_law(x, law)
         width = stats.kstwo.ppf(level, x.size)
@@ -137,7 +137,7 @@ def wasserstein_distance(
     1.0
     """
     x = np.sort(_samples("samples", samples))
-    level = checks.real("level", level, above=0, below=1)
+    level = checks.confidence(level)
     resamples = checks.whole("resamples", resamples, at_least=100)
     rng = np.random.default_rng(seed_sequence(seed))
     own = _distances_to_resamples(x, resamples, rng)

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from . import checks
+from .replications import standard_score
 
 Floats = NDArray[np.float64]
 
@@ -50,9 +52,9 @@ class Extrapolation:
         """Return the two ends of the confidence interval of the limit at `level`."""
         return _interval(self, self.value, level)
 
-    def z(self, predicted: float) -> float:
+    def z(self, predicted: float) -> Any:
         """Return (value − predicted) over the standard error."""
-        return (self.value - predicted) / self.standard_error
+        return standard_score(self.value, predicted, self.standard_error)
 
 
 def extrapolate(
@@ -95,7 +97,7 @@ def extrapolate(
     s, y, errors = _measured("small", small, "values", values, standard_errors)
     powers = checks.finite_array("orders", orders)
     if powers.ndim != 1 or powers.size == 0 or np.any(powers <= 0) or np.unique(powers).size < powers.size:
-        raise ValueError(f"orders = {orders!r}: must be different positive numbers")
+        raise ValueError(f"orders = {checks.shown(orders)}: must be different positive numbers")
     # In units of the largest size, for the sake of the condition number.
     design = np.column_stack([np.ones(s.size), (s[:, np.newaxis] / s.max()) ** powers])
     coefficients, covariance, degrees, p_value = _least_squares("small", s, design, y, errors)
@@ -147,7 +149,7 @@ def extrapolate_n(
     """
     sizes = checks.finite_array("n", n)
     if np.any(sizes <= 0):
-        raise ValueError(f"n = {n!r}: must be positive")
+        raise ValueError(f"n = {checks.shown(n)}: must be positive")
     return extrapolate(1.0 / sizes, values, standard_errors, orders)
 
 
@@ -181,9 +183,9 @@ class PowerLaw:
         """Return the two ends of the confidence interval of the exponent at `level`."""
         return _interval(self, self.exponent, level)
 
-    def z(self, predicted: float) -> float:
+    def z(self, predicted: float) -> Any:
         """Return (exponent − predicted) over the standard error."""
-        return (self.exponent - predicted) / self.standard_error
+        return standard_score(self.exponent, predicted, self.standard_error)
 
 
 def convergence_order(
@@ -228,7 +230,9 @@ def convergence_order(
                 + ("" if deviations is None else f", {least_z:g} standard errors")
             )
     if np.any(e * e[0] < 0):
-        raise ValueError(f"errors = {e.tolist()}: must all have one sign, or they follow no power of the size")
+        raise ValueError(
+            f"errors = {checks.shown(e.tolist())}: must all have one sign, or they follow no power of the size"
+        )
     centre = np.log(s).mean()
     design = np.column_stack([np.ones(s.size), np.log(s) - centre])
     logs = np.log(np.abs(e))
@@ -251,12 +255,12 @@ def _measured(
     s, y = checks.finite_array(size_name, sizes), checks.finite_array(name, values)
     errors = None if standard_errors is None else checks.finite_array("standard_errors", standard_errors)
     if s.ndim != 1 or s.size < 2 or np.any(s <= 0):
-        raise ValueError(f"{size_name} = {sizes!r}: must be a vector of at least two positive sizes")
+        raise ValueError(f"{size_name} = {checks.shown(sizes)}: must be a vector of at least two positive sizes")
     for other, array in ((name, y), ("standard_errors", errors)):
         if array is not None and array.shape != s.shape:
             raise ValueError(f"{other} of shape {array.shape}: must have one number for each size, {s.shape}")
     if errors is not None and np.any(errors <= 0):
-        raise ValueError(f"standard_errors = {errors.tolist()}: must be positive")
+        raise ValueError(f"standard_errors = {checks.shown(errors.tolist())}: must be positive")
     return s, y, errors
 
 
@@ -268,7 +272,7 @@ def _least_squares(
     needed = count if errors is not None else count + 1
     if y.size < needed or np.unique(sizes).size < count:
         raise ValueError(
-            f"{size_name} = {sizes.tolist()}: must be at least {needed} sizes, {count} of them different,"
+            f"{size_name} = {checks.shown(sizes.tolist())}: must be at least {needed} sizes, {count} of them different,"
             f" to fit {count} numbers" + ("" if errors is not None else " and their errors")
         )
     weights = np.ones_like(y) if errors is None else 1 / errors
@@ -285,7 +289,7 @@ def _least_squares(
 
 def _interval(fit: Extrapolation | PowerLaw, centre: float, level: float) -> tuple[float, float]:
     """Return the confidence interval of a fitted number: Student's when the errors are estimated."""
-    tail = 0.5 + checks.real("level", level, above=0, below=1) / 2
+    tail = 0.5 + checks.confidence(level) / 2
     quantile = stats.norm.ppf(tail) if fit.errors_known else stats.t.ppf(tail, fit.degrees_of_freedom)
     width = float(quantile) * fit.standard_error
     return centre - width, centre + width

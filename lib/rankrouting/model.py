@@ -55,15 +55,20 @@ class System:
     def __post_init__(self) -> None:
         """Validate, and store each field in its own type."""
         set_field = object.__setattr__
-        set_field(self, "n", checks.whole("n", self.n))
-        set_field(self, "K", checks.whole("K", self.K))
+        set_field(self, "n", checks.whole("n", self.n, at_most=checks.LARGEST_COUNT))
+        set_field(self, "K", checks.whole("K", self.K, at_most=checks.MOST_QUEUES))
         set_field(self, "upsilon", checks.real("upsilon", self.upsilon))
         if not isinstance(self.policy, Policy):
-            raise ValueError(f"policy = {self.policy!r}: must be a Policy, for instance mjsq(c=2.0)")
+            raise ValueError(f"policy = {checks.shown(self.policy)}: must be a Policy, for instance mjsq(c=2.0)")
         if not self.n * self.K + self.arrival_rate < checks.LARGEST_COUNT:
             raise ValueError(
                 f"n = {self.n:.4g}, K = {self.K:.4g}, upsilon = {self.upsilon:g}: arrivals and services must be fewer"
                 f" than {checks.LARGEST_COUNT:.0e} per unit time, or they cannot be counted"
+            )
+        if 0 < abs(self.upsilon) < 1e-12 * self.K * self.sqrt_n:
+            raise ValueError(
+                f"upsilon = {self.upsilon:g}: must be 0 or at least 1e-12 K√n = {1e-12 * self.K * self.sqrt_n:g}"
+                " in size, or it is lost in rounding"
             )
         _ = self.rank_probabilities
         taken = self.upsilon + (self.policy.c or 0.0)
@@ -156,7 +161,7 @@ class Limit:
 
     def __init__(self, K: int, drifts: ArrayLike, variance: float = 2.0, common: float = 0.0) -> None:
         set_field = object.__setattr__
-        set_field(self, "K", checks.whole("K", K))
+        set_field(self, "K", checks.whole("K", K, at_most=checks.MOST_QUEUES))
         array = np.array(checks.finite_array("drifts", drifts))
         if array.shape != (self.K,):
             raise ValueError(f"drifts of shape {array.shape}: must have one drift for each of K = {self.K} ranks")
@@ -210,6 +215,6 @@ class CollapsedLimit:
     def __post_init__(self) -> None:
         """Validate, and store each field in its own type."""
         set_field = object.__setattr__
-        set_field(self, "K", checks.whole("K", self.K))
+        set_field(self, "K", checks.whole("K", self.K, at_most=checks.MOST_QUEUES))
         set_field(self, "upsilon", checks.real("upsilon", self.upsilon))
         set_field(self, "variance", checks.real("variance", self.variance, above=0))

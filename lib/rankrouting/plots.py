@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from . import analytic
-from .companion.results import Results, mathematics, replacing
+from .companion.results import Results, mathematics
 from .model import System
 from .replications import Estimate
 
@@ -125,10 +125,9 @@ def show(drawing: Figure, *, caption: str, alt: str, results: Results | None = N
             vector = io.BytesIO()
             drawing.savefig(vector, format="svg", metadata={"Date": None})
             for ending, picture in ((".png", buffer), (".svg", vector)):
-                path = results.folder / f"{name}{ending}"
-                with replacing(path) as beside:
+                with results.writing(f"{name}{ending}") as beside:
                     beside.write_bytes(picture.getvalue())
-                results.offer(path, path.name)
+                results.offer(f"{name}{ending}")
     return Shown(buffer.getvalue(), alt, caption)
 
 

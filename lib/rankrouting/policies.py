@@ -110,7 +110,7 @@ class Policy:
         if self.c is not None:
             checks.real("c", self.c, at_least=0)
         if not callable(getattr(self.rank_law, "probabilities", None)):
-            raise ValueError(f"rank_law = {self.rank_law!r}: must be a RankLaw, for instance Shortest()")
+            raise ValueError(f"rank_law = {checks.shown(self.rank_law)}: must be a RankLaw, for instance Shortest()")
 
     @property
     def ranks_every_job(self) -> bool:

@@ -145,14 +145,16 @@ def simulate_paths(
     (4, 3, 3)
     """
     if not isinstance(system, System):
-        raise ValueError(f"system = {system!r}: must be a System")
+        raise ValueError(f"system = {checks.shown(system)}: must be a System")
     grid = checks.sample_times(times)
-    replications = checks.whole("replications", replications)
+    replications = checks.whole("replications", replications, at_most=checks.MOST_REPLICATIONS)
     checks.result_fits(replications, grid.size, system.K)
     lengths_at_start = checks.starting_points(x0, replications, system.K) * system.sqrt_n
     if lengths_at_start.max() >= checks.LARGEST_COUNT:
         raise ValueError(f"x0 up to {lengths_at_start.max() / system.sqrt_n:g}: too many jobs to count")
     starts = np.rint(lengths_at_start).astype(np.int64)
+    idle = checks.flag("idle", idle)
+    checks.one_of("method", method, _methods.METHODS)
     if idle and method in ("jumps", "lazy"):
         raise ValueError(f"method = {method!r}: jumps skip the moments when servers are idle; use 'events'")
     method_name = "events" if idle else _methods.chosen_method(system, method)

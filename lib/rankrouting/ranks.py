@@ -15,6 +15,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from . import checks
+
 
 def ranked(lengths: ArrayLike) -> NDArray[np.float64]:
     """Sort queue lengths along the last axis, the shortest first.
@@ -24,7 +26,7 @@ def ranked(lengths: ArrayLike) -> NDArray[np.float64]:
     >>> ranked([3, 1, 2])
     array([1., 2., 3.])
     """
-    return np.sort(np.asarray(lengths, dtype=np.float64), axis=-1)
+    return np.sort(_vectors("lengths", lengths), axis=-1)
 
 
 def gaps(lengths: ArrayLike) -> NDArray[np.float64]:
@@ -47,4 +49,11 @@ def from_gaps(gap_values: ArrayLike) -> NDArray[np.float64]:
     >>> from_gaps([2, 2, 3])
     array([2., 4., 7.])
     """
-    return np.cumsum(np.asarray(gap_values, dtype=np.float64), axis=-1)
+    return np.cumsum(_vectors("gap_values", gap_values), axis=-1)
+
+
+def _vectors(name: str, value: ArrayLike) -> NDArray[np.float64]:
+    array = checks.finite_array(name, value)
+    if array.ndim == 0:
+        raise ValueError(f"{name} = {array:g}: must be a vector, or an array of vectors on its last axis")
+    return array

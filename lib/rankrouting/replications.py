@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -19,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from tqdm import tqdm
 
 from . import checks
+from ._threads import Pool
 
 Result = TypeVar("Result")
 Seed = int | SeedSequence
@@ -55,7 +55,8 @@ def replicate(
     seed : int or SeedSequence
         Replication i draws from ``SFC64(child)`` with the i-th child that the sequence would spawn.
     threads : int, optional
-        Default: one a processor. The results do not depend on it. One is the calling thread itself.
+        Default: one a processor. The results do not depend on it. One is the calling thread itself, in which
+        Ctrl-C is heard between replications only; with any other number, and by default, at once.
     progress : bool, optional
         Whether to show a bar; by default on a terminal, once a run has taken two seconds.
 
@@ -104,8 +105,10 @@ def replicate_together(
     >>> replicate_together(lambda rngs, indices: list(indices), 3, seed=1, together=2, threads=1)
     [0, 1, 2]
     """
-    replications = checks.whole("replications", replications)
-    threads = checks.whole("threads", os.cpu_count() or 1 if threads is None else threads)
+    replications = checks.whole("replications", replications, at_most=checks.MOST_REPLICATIONS)
+    progress = None if progress is None else checks.flag("progress", progress)
+    asked = threads is not None
+    threads = checks.whole("threads", os.cpu_count() or 1 if threads is None else threads, at_most=checks.MOST_THREADS)
     root = seed_sequence(seed)
     together = max(1, min(together, replications // threads))
 
@@ -120,11 +123,18 @@ def replicate_together(
             results += task(rngs[: len(group)], group)
         return results
 
-    return _on_threads(batch, replications, together, threads, progress)
+    # One thread that was asked for is this one.
+    return _on_threads(batch, replications, together, threads, progress, here=asked and threads == 1)
 
 
 def _on_threads(
-    batch: Callable[[range], list[Result]], replications: int, together: int, threads: int, progress: bool | None
+    batch: Callable[[range], list[Result]],
+    replications: int,
+    together: int,
+    threads: int,
+    progress: bool | None,
+    *,
+    here: bool,
 ) -> list[Result]:
     """Run replications 0, 1, … in batches on threads and return their results in order."""
     # Few enough a batch to keep all threads busy to the end, enough to make handing out cheap.
@@ -138,11 +148,15 @@ def _on_threads(
         leave=False,
     )
     results: list[Result] = []
-    with bar, ThreadPoolExecutor(max_workers=min(threads, len(batches))) as pool:
-        # An executor starts its threads when something is submitted: never when this thread does it all.
-        for part in map(batch, batches) if threads == 1 else pool.map(batch, batches):
-            results += part
-            bar.update(len(part))
+    pool = Pool(min(threads, len(batches)))
+    try:
+        with bar:
+            for part in map(batch, batches) if here else pool.map(batch, batches):
+                results += part
+                bar.update(len(part))
+    finally:
+        # After an interrupt or an error, do not wait for the replications that are running.
+        pool.shutdown(wait=False, cancel_futures=True)
     return results
 
 
@@ -164,13 +178,30 @@ class Estimate:
 
     def interval(self, level: float = 0.95) -> tuple[Any, Any]:
         """Return the two ends of the Student confidence interval at `level`."""
-        level = checks.real("level", level, above=0, below=1)
-        width = scipy.special.stdtrit(self.replications - 1, 0.5 + level / 2) * self.standard_error
-        return self.value - width, self.value + width
+        level = checks.confidence(level)
+        names = ("value", "standard_error", "replications")
+        value, error, count = (checks.finite_array(name, getattr(self, name))[()] for name in names)
+        if np.any(count < 2):
+            raise ValueError(f"replications = {checks.shown(self.replications)}: an interval needs at least 2")
+        width = scipy.special.stdtrit(count - 1, 0.5 + level / 2) * error
+        return value - width, value + width
 
     def z(self, predicted: ArrayLike) -> Any:
         """Return (value − predicted) over the standard error."""
-        return (self.value - np.asarray(predicted)) / self.standard_error
+        return standard_score(self.value, predicted, self.standard_error)
+
+
+def standard_score(value: Any, predicted: ArrayLike, standard_error: Any) -> Any:
+    """Return (value − predicted) over the standard error; raise if that is 0."""
+    wanted = checks.finite_array("predicted", predicted)
+    if np.any(np.asarray(standard_error) <= 0):
+        raise ValueError("standard_error = 0: nothing is left to chance, so predicted is met exactly or not at all")
+    try:
+        return (value - wanted) / standard_error
+    except ValueError:
+        raise ValueError(
+            f"predicted of shape {wanted.shape}: must fit {np.shape(value)}, that of the estimate"
+        ) from None
 
 
 def mean_of(samples: ArrayLike) -> Estimate:

@@ -97,10 +97,14 @@ class StationaryEstimate:
         With `controls`, for ``"mean_total"``, ``"mean_ranked"`` and ``"gap_means"``, controls are used: the mean
         is the same, its standard error several times smaller.
         """
-        if controls:
+        if checks.flag("controls", controls):
             checks.one_of("name", name, Controlled._fields)
             return mean_of(getattr(self.controlled, name))
         checks.one_of("name", name, Means._fields)
+        if name == "mean_total_by_balance" and self.run.system.policy.ranks_every_job:
+            raise ValueError(
+                f"name = {name!r}: there is none when every job is ranked, as by {self.run.system.policy.name}"
+            )
         return Estimate(getattr(self, name), getattr(self.standard_error, name), self.run.replications)
 
     def confidence_interval(self, name: str, level: float = 0.95) -> tuple[Floats, Floats]:

@@ -55,7 +55,10 @@ def gap_rates(model: Model) -> NDArray[np.float64]:
         rates = np.array([2 * limit.upsilon / limit.variance, *[np.inf] * (limit.K - 1)])
     else:
         rates = _rates(limit, limit.drifts)
-    need = "the K − k + 1 longest queues together must drift down: δ_k + … + δ_K < 0; for k = 1, upsilon > 0"
+    need = (
+        "the K − k + 1 longest queues together must drift down: δ_k + … + δ_K < 0; for k = 1, upsilon > 0"
+        " (a sum below 1e-12 of its terms is rounding, and counts as 0)"
+    )
     _require_positive(rates, 1, need)
     return rates
 
@@ -156,8 +159,10 @@ class GapLaw:
     def sample_gaps(self, size: int, rng: Generator) -> NDArray[np.float64]:
         """Draw `size` independent vectors of gaps, shape (size, K)."""
         if not isinstance(rng, Generator):
-            raise ValueError(f"rng = {rng!r}: must be a numpy.random.Generator")
-        return rng.standard_exponential((checks.whole("size", size), self.rates.size)) / self.rates
+            raise ValueError(f"rng = {checks.shown(rng)}: must be a numpy.random.Generator")
+        size = checks.whole("size", size)
+        checks.result_fits(size, self.rates.size, name="size")
+        return rng.standard_exponential((size, self.rates.size)) / self.rates
 
     def sample_ranked(self, size: int, rng: Generator) -> NDArray[np.float64]:
         """Draw `size` independent ranked vectors, shape (size, K), ascending along the last axis."""
@@ -179,7 +184,7 @@ def as_limit(model: Model) -> Limit | CollapsedLimit:
     if isinstance(model, System):
         return model.limit()
     if not isinstance(model, Limit | CollapsedLimit):
-        raise ValueError(f"model = {model!r}: must be a System, a Limit or a CollapsedLimit")
+        raise ValueError(f"model = {checks.shown(model)}: must be a System, a Limit or a CollapsedLimit")
     return model
 
 
@@ -200,7 +205,14 @@ def _rates(limit: Limit, drifts: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _require_positive(rates: NDArray[np.float64], first: int, need: str) -> None:
-    bad = np.flatnonzero(rates <= 0)
+    beyond = np.flatnonzero((rates > checks.LARGEST) & np.isfinite(rates))
+    if beyond.size:
+        k = int(beyond[0])
+        raise ValueError(
+            f"theta_{k + first} = {rates[k]:g}: must be at most {checks.LARGEST:g}; the drifts are too large for so"
+            " small a variance"
+        )
+    bad = np.flatnonzero(rates < checks.SMALLEST)
     if bad.size:
         named = ", ".join(f"theta_{k + first} = {rates[k]:g}" for k in bad[:4]) + (", …" if bad.size > 4 else "")
         raise UnstableError(f"{named}: must be above 0; {need}")

@@ -149,13 +149,19 @@ class Hypoexponential:
 
 def positive_rates(value: ArrayLike) -> NDArray[np.float64]:
     """Return a copy of `rates` as a vector of numbers above 0, infinity allowed."""
-    array = np.array(value, dtype=np.float64)
+    array = np.array(checks.float_array("rates", value))
     if array.ndim != 1:
         raise ValueError(f"rates of shape {array.shape}: must be a vector")
     bad = ~(array > 0)
     if np.any(bad):
         k = int(np.argmax(bad))
         raise ValueError(f"rates[{k}] = {array[k]:g}: must be above 0")
+    bad = (array < checks.SMALLEST) | ((array > checks.LARGEST) & np.isfinite(array))
+    if np.any(bad):
+        k = int(np.argmax(bad))
+        raise ValueError(
+            f"rates[{k}] = {array[k]:g}: must be infinite or from {checks.SMALLEST:g} to {checks.LARGEST:g}"
+        )
     return array
 
 

@@ -303,7 +303,7 @@ def communication_rate(system: System) -> float:
 def require_system(system: System) -> None:
     """Raise unless the argument is a `System`."""
     if not isinstance(system, System):
-        raise ValueError(f"system = {system!r}: must be a System; the formula depends on n")
+        raise ValueError(f"system = {checks.shown(system)}: must be a System; the formula depends on n")
 
 
 def _means(mean_ranked: ArrayLike, K: int) -> NDArray[np.float64]:

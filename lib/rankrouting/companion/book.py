@@ -86,7 +86,12 @@ def _only_build(places: Places, progress: bool) -> FileLock:
 
 
 def _remove_strangers(places: Places, book: Iterable[Chapter]) -> None:
-    """Remove what chapters left that are no longer in the book."""
+    """Remove what a build that was killed left, and chapters that are no longer in the book."""
+    aside = pages.aside_of(places.html)
+    if aside.is_dir() and not places.html.exists():
+        aside.rename(places.html)  # killed between taking the old pages away and putting the new ones there
+    for path in [aside, *places.folder.glob(".pages-*"), *places.folder.glob(".pages.json.*")]:
+        shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
     names = {one.name for one in book}
     for folder in (places.results, places.folder / "executed", places.folder / "broken"):
         for path in folder.glob("*") if folder.is_dir() else ():

@@ -31,6 +31,7 @@ from . import repository
 
 TYPES = ("int", "float", "bool", "str", "list[int]", "list[float]")
 _LARGEST = 2**63 - 1
+_LARGEST_FILE = 100_000
 
 
 class ParameterError(ValueError):
@@ -83,7 +84,7 @@ class Parameter:
     def _list(self, value: Any, words: bool) -> list[Any]:
         if words and isinstance(value, str):
             try:
-                value = yaml.safe_load(value)
+                value = _load(value, deepest=1)
             except (yaml.YAMLError, ValueError, LookupError, AttributeError, RecursionError):
                 pass
         if not isinstance(value, list) or not value:
@@ -172,12 +173,13 @@ def all_chapters(root: Path | None = None) -> list[Chapter]:
 def find(name: str, root: Path | None = None) -> Chapter:
     """Return the chapter of that name; raise `ChapterError` with the nearest name if there is none."""
     root = repository.root() if root is None else root
-    paths = {Path(one).name: root / f"{one}.ipynb" for one in documents(root)}
-    if name not in paths or not paths[name].is_file():
-        known = [one for one, path in paths.items() if path.is_file()]
+    # Pages that are no notebooks may have the name of a chapter.
+    notebooks = [root / f"{one}.ipynb" for one in documents(root)]
+    paths = {path.stem: path for path in notebooks if path.is_file()}
+    if name not in paths:
         if re.fullmatch(r"\w+", name) and (root / "book" / f"{name}.ipynb").is_file():
             raise ChapterError(f"book/{name}.ipynb is not in _toc.yml")
-        raise ChapterError(f"there is no chapter {name!r}{nearest(name, known)}")
+        raise ChapterError(f"there is no chapter {name!r}{nearest(name, paths)}")
     return load(paths[name])
 
 
@@ -308,12 +310,22 @@ def _injected(inputs: Iterable[str]) -> list[str]:
     return names
 
 
-def read_values(path: Path) -> dict[str, Any]:
-    """Read a YAML file of parameters or profiles; raise `ParameterError` if it is not a mapping."""
+def read_values(path: Path, *, deepest: int = 3) -> dict[str, Any]:
+    """Read a YAML file of parameters or profiles; raise `ParameterError` if it is not a mapping.
+
+    A file has at most 100 kB, no aliases (``*name``), which multiply themselves, and nothing deeper than `deepest`:
+    by default a list of a chapter of a profile.
+    """
     if path.exists() and not path.is_file():
         raise ParameterError(f"{path}: is not a regular file")
     try:
-        values = yaml.load(path.read_text("utf-8"), Loader=_StrictLoader)
+        if path.stat().st_size > _LARGEST_FILE:
+            raise ParameterError(f"{path}: is longer than {_LARGEST_FILE} bytes")
+        values = _load(path.read_text("utf-8"), deepest)
+    except ParameterError:
+        raise
+    except _TooDeep:
+        raise ParameterError(f"{path}: has aliases (*name), or lists in lists, which are not allowed") from None
     except OSError as error:
         raise ParameterError(f"{path}: {error.strerror or error}") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
@@ -382,12 +394,28 @@ def theorem_labels(root: Path | None = None) -> dict[str, str]:
     return labels
 
 
+class _TooDeep(ValueError):  # noqa: N818 - not shown
+    """YAML with aliases, or deeper than allowed."""
+
+
+def _load(text: str, deepest: int) -> Any:
+    """Return what a YAML text says, without aliases, tags of Python, and deep nesting."""
+    depth = 0
+    for event in yaml.parse(text, yaml.SafeLoader):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > deepest or isinstance(event, yaml.AliasEvent):
+            raise _TooDeep
+    return yaml.load(text, Loader=_StrictLoader)  # a SafeLoader
+
+
 class _StrictLoader(yaml.SafeLoader):
     """A YAML loader that refuses a name given twice, where PyYAML would take the last."""
 
     def construct_mapping(self, node: Any, deep: bool = False) -> Any:
         names: set[str] = set()
         for key, _ in node.value:
+            if key.tag == "tag:yaml.org,2002:merge":
+                raise yaml.constructor.ConstructorError(None, None, "<< is not allowed", key.start_mark)
             if isinstance(key, yaml.ScalarNode):
                 if key.value in names:
                     raise yaml.constructor.ConstructorError(None, None, f"{key.value} is given twice", node.start_mark)

@@ -22,7 +22,7 @@ from scipy import optimize, stats
 from ..estimate import ks_distance
 from . import chapters, repository
 from .claim_tables import claims_frame, claims_table
-from .results import Results, Table, replacing
+from .results import Results, Table
 
 FALSE_ALARM = 0.01
 """Bound on the chance that any true claim of a whole build is called false."""
@@ -316,11 +316,10 @@ class Ledger:
         """Write the claims into the chapter's results, for the chapter *claims*; return the file."""
         if len(self._claims) > MOST_CLAIMS:
             raise ValueError(f"{len(self._claims)} claims: the threshold is chosen for at most {MOST_CLAIMS}")
-        path = self.results.folder / "claims.json"
-        with replacing(path) as beside:
+        with self.results.writing("claims.json") as beside:
             beside.write_text(json.dumps([asdict(one) for one in self.claims], indent=1), "utf-8")
         self.results.save_csv("claims", claims_frame(self.claims))
-        return path
+        return self.results.folder / "claims.json"
 
     def assert_all(self) -> None:
         """Raise `ClaimFailed` if a claim is red, or if there is none."""

@@ -235,9 +235,14 @@ def _complaints(log: str, places: Places, where: Path) -> str:
     return "\n".join(["the pages have errors:", *shown, f"all that Jupyter Book said is in {where}"])
 
 
+def aside_of(folder: Path) -> Path:
+    """Return where a folder is for the moment in which another takes its place."""
+    return folder.with_name(f".{folder.name}-old")
+
+
 def _replace_folder(new: Path, old: Path) -> None:
     """Put a folder in the place of another, which is there until the new one is."""
-    aside = old.with_name(f".{old.name}-old")
+    aside = aside_of(old)
     shutil.rmtree(aside, ignore_errors=True)
     if old.exists():
         old.rename(aside)

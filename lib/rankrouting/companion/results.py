@@ -7,10 +7,12 @@ written whole or not at all. Chapters: all.
 from __future__ import annotations
 
 import contextlib
+import errno
 import html
 import json
 import os
 import re
+import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -20,6 +22,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ..checks import shown
 from . import repository
 
 _NAME = re.compile(r"[a-z0-9]+([-_][a-z0-9]+)*")
@@ -38,6 +41,9 @@ def replacing(path: Path) -> Iterator[Path]:
         os.umask(umask)
         beside.chmod(0o666 & ~umask)
         beside.replace(path)
+    except OSError as error:
+        error.filename = error.filename or str(path)  # a full disk does not say where
+        raise
     finally:
         beside.unlink(missing_ok=True)
 
@@ -46,6 +52,48 @@ def write_json(path: Path, value: Any) -> None:
     """Write a value, all of it or nothing."""
     with replacing(path) as beside:
         beside.write_text(json.dumps(value, indent=1) + "\n", "utf-8")
+
+
+# What this process has saved: the files of each chapter, by the place where they are published.
+_saved_here: dict[Path, dict[str, bytes]] = {}
+
+
+def _publish(files: Mapping[str, bytes], place: Path) -> None:
+    """Put a folder of these files in the place of another, so that what is there is always of one run."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    new = Path(tempfile.mkdtemp(prefix=f".{place.name}.", dir=place.parent))
+    try:
+        for name, content in files.items():
+            (new / name).write_bytes(content)
+        umask = os.umask(0)
+        os.umask(umask)
+        new.chmod(0o777 & ~umask)
+        while True:
+            try:
+                new.rename(place)
+                return
+            except OSError as error:
+                if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                    raise
+            # Another run may put its folder there in between: then this one tries again.
+            aside = Path(tempfile.mkdtemp(prefix=f".{place.name}.", dir=place.parent))
+            with contextlib.suppress(FileNotFoundError):
+                place.rename(aside)
+            shutil.rmtree(aside, ignore_errors=True)
+    except OSError as error:
+        error.filename = error.filename or str(place)  # a full disk does not say where
+        raise
+    finally:
+        shutil.rmtree(new, ignore_errors=True)
+
+
+def _check_writable(folder: Path) -> None:
+    """Raise if nothing can be written in a folder, or it cannot be made."""
+    there = next(one for one in (folder, *folder.parents) if one.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+        raise PermissionError(
+            f"{there}: results cannot be written there; set {repository.RESULTS_VARIABLE} to a folder where they can"
+        )
 
 
 def spaced(text: str) -> str:
@@ -157,6 +205,9 @@ class Table:
 class Results:
     """The folder of a chapter's numbers.
 
+    Each time that a process saves a file, it puts a folder of all that it has saved in the chapter's place: of two
+    runs at the same time the last has it, and their files never mix.
+
     Parameters
     ----------
     chapter : str
@@ -166,10 +217,13 @@ class Results:
     ------
     ValueError
         If the name is not of lower-case letters, digits, - and _.
+    PermissionError
+        If the folder cannot be written.
     """
 
     def __init__(self, chapter: str) -> None:
         self.chapter = _checked_name(chapter)
+        _check_writable(self.folder)
         self._saved: dict[str, Download] = {}
 
     @property
@@ -189,16 +243,26 @@ class Results:
             the column names.
         """
         frame = table if isinstance(table, pd.DataFrame) else pd.DataFrame(_columns(table))
-        path = self.folder / f"{_checked_name(name)}.csv"
-        with replacing(path) as beside:
+        with self.writing(f"{_checked_name(name)}.csv") as beside:
             # An index without a name is row numbers only.
             frame.to_csv(beside, index=any(n is not None for n in frame.index.names), encoding="utf-8")
-        return self.offer(path, f"{path.name}")
+        return self.offer(f"{name}.csv")
 
-    def offer(self, path: Path, label: str) -> Download:
+    @contextlib.contextmanager
+    def writing(self, name: str) -> Iterator[Path]:
+        """Yield a path to write to, which becomes the file `name` of the folder unless an exception is raised."""
+        _checked_name(name.rpartition(".")[0])
+        with tempfile.TemporaryDirectory(prefix="rankrouting-") as folder:
+            beside = Path(folder) / name
+            yield beside
+            files = _saved_here.setdefault(self.folder, {})
+            files[name] = beside.read_bytes()
+        _publish(files, self.folder)
+
+    def offer(self, name: str) -> Download:
         """Return a link to a file that is already in the folder, and list it in `downloads`."""
-        self._saved[path.name] = Download(self.chapter, path, label)
-        return self._saved[path.name]
+        self._saved[name] = Download(self.chapter, self.folder / name, name)
+        return self._saved[name]
 
     def table(self, name: str, frame: pd.DataFrame, *, caption: str, formats: Mapping[str, str] | None = None) -> Table:
         """Save a table as CSV and return it for the page.
@@ -264,8 +328,8 @@ def saved(chapter: str, name: str) -> pd.DataFrame:
 
 
 def _checked_name(name: str) -> str:
-    if not _NAME.fullmatch(name):
-        raise ValueError(f"name {name!r}: must be of lower-case letters, digits, - and _")
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise ValueError(f"name {shown(name)}: must be of lower-case letters, digits, - and _")
     return name
 
 

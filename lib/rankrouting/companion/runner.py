@@ -12,18 +12,21 @@ import json
 import os
 import re
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import nbformat
 
+from .._cache import cache_folder
 from . import execute, forked, provenance, repository
 from .chapters import Chapter
 from .results import replacing
@@ -86,10 +89,22 @@ def private_jupyter(root: Path, results: Path) -> Iterator[None]:
         matplotlib = importlib.util.find_spec("matplotlib")
         if matplotlib is not None and matplotlib.origin:
             environment["MATPLOTLIBRC"] = str(Path(matplotlib.origin).parent / "mpl-data" / "matplotlibrc")
+            environment["MPLCONFIGDIR"] = str(_font_cache(folder))
         environment |= {repository.ROOT_VARIABLE: str(root), repository.RESULTS_VARIABLE: str(results)}
         forked.allow_kernels()
         with mock.patch.dict(os.environ, environment):
             yield
+
+
+def _font_cache(otherwise: Path) -> Path:
+    """Return a folder with matplotlib's list of fonts, which a kernel would say on standard error that it makes."""
+    name = f"matplotlib-{metadata.version('matplotlib')}"
+    folder = cache_folder(name) or otherwise / name
+    if not any(folder.glob("fontlist-*.json")):
+        environment = os.environ | {"MPLCONFIGDIR": str(folder)}
+        command = [sys.executable, "-c", "import matplotlib.font_manager"]
+        subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+    return folder
 
 
 def run_chapter(
@@ -135,7 +150,8 @@ def run_chapter(
         where = ""
         if executed.is_file():
             broken.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(executed, broken)
+            with replacing(broken) as beside:
+                shutil.copyfile(executed, beside)
             where = f"; the broken notebook is {broken}"
         raise ExecutionFailed(
             f"chapter {chapter.name}, cell In [{failure.cell}] ({failure.line!r}): {_two_lines(failure.error)}{where}"
@@ -173,7 +189,7 @@ def write_scrubbed(executed: Path, output: Path, root: Path, record: Mapping[str
             cell.metadata.pop(key, None)
         if "injected-parameters" in cell.metadata.get("tags", []):
             cell.source = cell.source.replace("# Parameters", "# In this run, in place of the values above:", 1)
-    private = {str(path) for path in (root, Path(sys.prefix), Path.home())} - {"/"}
+    private = {str(root), sys.prefix, os.path.expanduser("~")} - {"/", "~"}
     for cell in notebook.cells:
         shown = json.dumps(cell.get("outputs", []), ensure_ascii=False)
         shown = re.sub(r"[A-Za-z0-9+/=\\n]{200,}", "", shown)  # pictures

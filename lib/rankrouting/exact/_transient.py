@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy.special import gammainccinv, gammaln
 
 from .. import _jit
+from .._threads import interruptible
 from ..model import System
 from . import _chain
 
@@ -84,9 +85,9 @@ def propagate(system: System, start: NDArray[np.int64], times: Floats, kept: Win
         weights = poisson_weights(events * float(length))
         mixed, spare = np.zeros_like(here), np.zeros_like(here)
         if system.K == 1:
-            _one_queue_kernel(here, spare, mixed, kept.low[0], rates[0] / events, n / events, weights)
+            interruptible(_one_queue_kernel, here, spare, mixed, kept.low[0], rates[0] / events, n / events, weights)
         else:
-            _two_queues_kernel(here, spare, mixed, kept.low, rates / events, n / events, weights)
+            interruptible(_two_queues_kernel, here, spare, mixed, kept.low, rates / events, n / events, weights)
         here = mixed
         laws[i] = here[inner]
     return laws

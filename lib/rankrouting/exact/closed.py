@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .. import analytic
+from .. import analytic, checks
 from ..checks import UnstableError
 from ..model import System
 
@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 def require_system(system: System) -> None:
     """Raise unless the argument is a `System`."""
     if not isinstance(system, System):
-        raise ValueError(f"system = {system!r}: must be a System; these laws depend on n")
+        raise ValueError(f"system = {checks.shown(system)}: must be a System; these laws depend on n")
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,10 @@ class OverloadGapLaw:
 
     ratio: float
 
+    def __post_init__(self) -> None:
+        """Validate."""
+        object.__setattr__(self, "ratio", checks.real("ratio", self.ratio, at_least=0, below=1))
+
     @property
     def mean(self) -> float:
         """Mean gap, (1 + r)/(2(1 − r)) jobs."""
@@ -46,13 +50,13 @@ class OverloadGapLaw:
 
     def pmf(self, m: ArrayLike) -> Any:
         """Return P(gap = m) for whole numbers m; a float or an array of the shape of m."""
-        gap = np.asarray(m)
+        gap = checks.finite_array("m", m)
         tail = (1 - self.ratio**2) / 2 * self.ratio ** np.maximum(gap - 1.0, 0.0)
         return np.where(gap == 0, (1 - self.ratio) / 2, np.where(gap > 0, tail, 0.0))[()]
 
     def cdf(self, m: ArrayLike) -> Any:
         """Return P(gap ≤ m); a float or an array of the shape of m."""
-        gap = np.floor(np.asarray(m, dtype=np.float64))
+        gap = np.floor(checks.finite_array("m", m))
         return np.where(gap < 0, 0.0, 1 - (1 + self.ratio) / 2 * self.ratio ** np.maximum(gap, 0.0))[()]
 
 

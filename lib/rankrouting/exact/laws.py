@@ -27,6 +27,7 @@ RESIDUAL = 1e-12
 ATTEMPTS = 6
 _LARGEST_LENGTH = 10**9
 _MOST_STEPS = 1e8
+_MOST_WORK = 1e13
 
 # Linear algebra on several threads rounds differently on every machine, and on a busy one it mostly waits.
 _one_thread = threadpool_limits.wrap(limits=1, user_api="blas")
@@ -144,6 +145,8 @@ def stationary(system: System, truncation: int | None = None) -> StationaryLaw:
     """
     require_system(system)
     _require_stable(system)
+    # A job in any of the queues at least: found before anything of the size of K is computed.
+    _require_memory(system, system.K + 1.0, _sparse_bytes(system.K, system.K + 1.0), "at least")
     if truncation is not None:
         longest = checks.whole("truncation", truncation)
         count = float(min(math.comb(longest + system.K, system.K), 10**250))
@@ -296,6 +299,7 @@ class TransientLaw:
     def ranked_cdf(self, k: int, time_index: int) -> Floats:
         """Return P(Q_(k) ≤ j) for j = 0, 1, … at ``times[time_index]``; k = 1 is the shortest queue."""
         lengths = self.states[:, _rank_index(k, self.states.shape[1])]
+        time_index = checks.whole("time_index", time_index, at_least=0, at_most=len(self.times) - 1)
         return np.cumsum(np.bincount(lengths, weights=self.probabilities[time_index]))
 
 
@@ -356,6 +360,11 @@ def transient(system: System, x0: ArrayLike, times: ArrayLike) -> TransientLaw:
         kept = _transient.window(system, start, float(at[-1]), 1.4**attempt)
         count = math.prod(kept.shape)
         _require_memory(system, count, count * (24.0 + 16.0 * len(at)), f"at {len(at)} times")
+        if not steps * count < _MOST_WORK:
+            raise ValueError(
+                f"times up to {at[-1]:g}: about {steps:.1e} steps on {count:.1e} states; a product of at most"
+                f" {_MOST_WORK:.0e} is allowed"
+            )
         laws = _transient.propagate(system, start, at, kept)
         edge_mass = 1 - laws.reshape(len(at), -1).sum(axis=1)
         if edge_mass[-1] <= EDGE_MASS:
@@ -377,15 +386,17 @@ def transient(system: System, x0: ArrayLike, times: ArrayLike) -> TransientLaw:
 
 def _require_stable(system: System) -> None:
     """Raise unless the K−k+1 longest queues together lose more jobs than they get, for every k."""
-    K, rates = system.K, system.rank_arrival_rates
-    for k in range(1, K + 1):
-        arrivals, capacity = float(rates[k - 1 :].sum()), (K - k + 1) * system.n
-        # A load of 1 up to rounding is not below 1.
-        if arrivals >= capacity * (1 - 1e-13):
-            raise UnstableError(
-                f"k = {k}: the {K - k + 1} longest queues get {arrivals:g} jobs per unit time; a"
-                f" stationary law needs fewer than they can serve, {capacity}"
-            )
+    K = system.K
+    arrivals = np.cumsum(system.rank_arrival_rates[::-1])[::-1]
+    capacity = np.arange(K, 0, -1) * float(system.n)
+    # A load of 1 up to rounding is not below 1.
+    overloaded = np.flatnonzero(arrivals >= capacity * (1 - 1e-13))
+    if overloaded.size:
+        k = int(overloaded[0])
+        raise UnstableError(
+            f"k = {k + 1}: the {K - k} longest queues get {arrivals[k]:g} jobs per unit time; a"
+            f" stationary law needs fewer than they can serve, {capacity[k]:g}"
+        )
 
 
 def _require_memory(system: System, count: float, needed: float, purpose: str) -> None:

@@ -86,6 +86,10 @@ class Stationary:
     def check(self, system: System) -> None:
         """Raise ValueError if this cannot be estimated of a system, or not with intervals that cover."""
         plan = self.plan(system)
+        if "mean_total_by_balance" in self.quantities and system.policy.ranks_every_job:
+            raise ValueError(
+                f"quantities: no mean_total_by_balance when every job is ranked, as by {system.policy.name}"
+            )
         for name, given, times in (("horizon", plan.horizon, 5), ("warmup", plan.warmup, 1)):
             least = times * plan.relaxation_time
             if given < least:

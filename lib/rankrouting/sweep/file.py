@@ -28,8 +28,6 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from .. import checks
 from ..companion import chapters
 from ..companion.chapters import Parameter, ParameterError
@@ -37,7 +35,6 @@ from ..policies import MAKERS, Policy
 from .cells import MOST_CELLS, Cell, grid
 from .estimates import PATH_QUANTITIES, STATIONARY_QUANTITIES, Paths, Stationary
 
-_LARGEST_FILE = 100_000
 # A value of a parameter of a policy of the list of policies of the file.
 _DEEPEST = 4
 _GRID = ("n", "K", "upsilon", "policy", "seed")
@@ -88,27 +85,11 @@ def read_sweep(path: str | Path) -> tuple[list[Cell], float]:
         With one sentence that names the key, the value and what is allowed.
     """
     path = Path(path)
-    values = _read(path)
+    values = chapters.read_values(path, deepest=_DEEPEST)
     try:
         return _cells(values)
     except ValueError as error:
         raise ParameterError(f"{path.name}: {error}") from None
-
-
-def _read(path: Path) -> dict[str, Any]:
-    """Return what a YAML file holds; refuse what is long or deep, or multiplies itself by aliases."""
-    try:
-        if path.is_file():
-            if path.stat().st_size > _LARGEST_FILE:
-                raise ParameterError(f"{path}: is longer than {_LARGEST_FILE} bytes")
-            depth = 0
-            for event in yaml.parse(path.read_text("utf-8"), yaml.SafeLoader):
-                depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-                if depth > _DEEPEST or isinstance(event, yaml.AliasEvent):
-                    raise ParameterError(f"{path}: has aliases (*name), or lists in lists, which are not allowed")
-    except (OSError, UnicodeDecodeError, yaml.YAMLError):
-        pass  # the next line says it
-    return chapters.read_values(path)
 
 
 def _cells(values: Mapping[str, Any]) -> tuple[list[Cell], float]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import CancelledError, Executor, ThreadPoolExecutor, as_completed
+from concurrent.futures import CancelledError, Executor, as_completed
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ import pandas as pd
 from tqdm import tqdm
 
 from .. import _jit, checks
+from .._threads import Pool
 from .cells import Cell, SweepFailed, check_size, compute
 from .store import Store
 
@@ -73,17 +74,18 @@ def sweep(
     >>> table[["quantity", "time"]].values.tolist()
     [['total', 0.5], ['total', 1.0]]
     """
-    cells = list(cells)
+    cells = list(cells) if isinstance(cells, Iterable) else []
     if not cells or not all(isinstance(cell, Cell) for cell in cells):
         raise ValueError("cells: must be at least one Cell, and nothing else")
     if len({cell.key for cell in cells}) < len(cells):
         raise ValueError("cells: a cell is given twice")
     check_size(cells)
-    level = checks.real("level", level, above=0, below=1)
+    level = checks.confidence(level)
     if executor is not None and threads is not None:
         raise ValueError(f"threads = {threads}: not together with an executor")
-    threads = checks.whole("threads", os.cpu_count() or 1 if threads is None else threads)
-    store = Store(Path(output))
+    threads = checks.whole("threads", os.cpu_count() or 1 if threads is None else threads, at_most=checks.MOST_THREADS)
+    progress = None if progress is None else checks.flag("progress", progress)
+    store = Store(output)
     with store.opened():
         waiting = [cell for cell in cells if store.load(cell) is None]
         # The longest first, so that none is left alone at the end.
@@ -92,7 +94,7 @@ def sweep(
             if executor is not None:
                 _compute(waiting, executor, store, bar)
             elif waiting:
-                pool = ThreadPoolExecutor(min(threads, len(waiting)), thread_name_prefix="sweep")
+                pool = Pool(min(threads, len(waiting)), "sweep")
                 try:
                     _compute(waiting, pool, store, bar)
                 finally:

@@ -71,7 +71,7 @@ class Store:
 
     Parameters
     ----------
-    output : Path
+    output : path
         The table, which ends in ``.parquet``.
 
     Raises
@@ -80,7 +80,9 @@ class Store:
         If the table or the folder beside it cannot be written there.
     """
 
-    def __init__(self, output: Path) -> None:
+    def __init__(self, output: str | os.PathLike[str]) -> None:
+        if not isinstance(output, (str, os.PathLike)) or "\0" in os.fspath(output):
+            raise ValueError(f"output = {checks.shown(output)}: must be the path of a file")
         self.output = _writable(Path(output))
         self.folder = self.output.with_suffix(".cells")
         if self.folder.is_symlink() or (self.folder.exists() and not self.folder.is_dir()):
