@@ -168,7 +168,7 @@ def test_a_hostile_file_is_refused_in_one_sentence_and_does_nothing(book: Path, 
     shown = CliRunner().invoke(cli.app, ["run", "alpha", "-f", "mine.yml"])
     assert shown.exit_code == 2 and said in shown.stderr, shown.stderr
     assert len(shown.stderr.strip().splitlines()) == 1 and len(shown.stderr) < 600, shown.stderr
-    assert files(book.parent) == before and time.monotonic() - began < 20
+    assert files(book.parent) == before and time.monotonic() - began < 120
 
 
 def test_a_hostile_profile_is_refused(book: Path) -> None:
