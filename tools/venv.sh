@@ -82,6 +82,8 @@ case $installer in
 esac
 
 # setuptools is in the lock, so the build needs no network.
+# What an older version left here would be found before the new one.
+rm -rf lib/*.egg-info
 say "venv: installing rankrouting, editable"
 "$py" -m pip install --quiet --disable-pip-version-check --no-index --no-deps --no-build-isolation --editable .
 

@@ -263,7 +263,7 @@ def gap_srbm(model: System | Limit) -> GapReflection:
 def skew_symmetry_defect(model: System | Limit) -> float:
     """Return the largest absolute entry of 2Σ − R diag(Σ) − diag(Σ)Rᵀ for the gaps; 0 means a product law.
 
-    It is |common|, from the first two gaps, however the drifts are.
+    It is the size of `common`, from the first two gaps, however the drifts are.
 
     Raises as `gap_srbm`. Source: the condition of Harrison and Williams, for `gap_srbm`.
 
