@@ -244,7 +244,7 @@ def test_idle_times_against_the_naive_twin(policy):
 
 def test_mean_idle_time_in_steady_state():
     system = System(n=100, K=2, upsilon=1.0, policy=mjsq(2.0))
-    result = queues.simulate_paths(system, [100.0, 200.0], 1.0, 400, seed=14, idle=True)
+    result = queues.simulate_paths(system, [100.0, 200.0], 1.0, 1200, seed=14, idle=True)
     rate = mean_of((result.idle[:, 1] - result.idle[:, 0]).sum(axis=1) / 100)
     assert_within(rate, system.upsilon)
     assert_detects(rate, 1.05 * system.upsilon)

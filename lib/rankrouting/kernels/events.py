@@ -176,7 +176,10 @@ def thin_kernel(lengths, durations, out, rates, rng, state):
 def idle_kernel(lengths, durations, out, idle_out, rates, rng, state):
     """As `thin_kernel` for any policy, with a clock: idle_out[j] gets each server's idle time so far.
 
-    Holding times are drawn, so the idle times have their exact joint law with the lengths.
+    The number of steps in a duration is drawn first. Given it, their times are the order statistics of independent
+    uniform times, so the clock is read only where a server becomes idle or busy: of `left` steps after time `now`
+    the `since`-th is at a beta distributed fraction of what remains. The idle times have their exact joint law
+    with the lengths.
     """
     K = lengths.size
     order = np.arange(K)
@@ -187,23 +190,31 @@ def idle_kernel(lengths, durations, out, idle_out, rates, rng, state):
     total_rate = uniform_total + service_total + rates.ranked
     for j in range(durations.size):
         empty_since[:] = 0.0
-        clock = rng.standard_exponential() / total_rate
-        while clock < durations[j]:
-            kind = rng.random() * total_rate
-            if kind < service_total:
-                i = int(rng.random() * K)
-                if lengths[i] > 0:
-                    lengths[i] -= 1
-                    empty_since[i] = clock
+        now, since, left = 0.0, 0, rng.poisson(total_rate * durations[j])
+        for _ in range(left):
+            since += 1
+            point = rng.random() * total_rate
+            if point < service_total:
+                i = min(int(point / rates.service), K - 1)
+                if lengths[i] == 0:
+                    continue
+                lengths[i] -= 1
+                changed = lengths[i] == 0
             else:
-                if kind < service_total + uniform_total:
-                    i = int(rng.random() * K)
+                if point < service_total + uniform_total:
+                    i = min(int((point - service_total) / rates.uniform), K - 1)
                 else:
                     i = ranked_queue(lengths, order, choose_rank(next_bits(state), rates, rng), rng)
-                if lengths[i] == 0:
-                    idle[i] += clock - empty_since[i]
+                changed = lengths[i] == 0
                 lengths[i] += 1
-            clock += rng.standard_exponential() / total_rate
+            if changed:
+                now += (durations[j] - now) * rng.beta(since, left - since + 1)
+                left -= since
+                since = 0
+                if lengths[i] == 0:
+                    empty_since[i] = now
+                else:
+                    idle[i] += now - empty_since[i]
         for i in range(K):
             if lengths[i] == 0:
                 idle[i] += durations[j] - empty_since[i]
