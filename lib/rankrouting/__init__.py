@@ -37,6 +37,7 @@ __all__ = [
     "marginal_power_of_d",
     "mjsq",
     "msblb",
+    "occupancy",
     "power_of_d",
     "queues",
     "random_routing",

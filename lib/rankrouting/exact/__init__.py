@@ -9,6 +9,7 @@ interchange, workload, overloaded.
 from ._multigrid import NotConvergedError
 from .closed import OverloadGapLaw, PausesLaw, overload_gap_law, pauses_law
 from .laws import StationaryLaw, TooManyStatesError, TransientLaw, stationary, transient
+from .two_places import TwoPlacesLaw, two_places
 
 __all__ = [
     "NotConvergedError",
@@ -17,8 +18,10 @@ __all__ = [
     "StationaryLaw",
     "TooManyStatesError",
     "TransientLaw",
+    "TwoPlacesLaw",
     "overload_gap_law",
     "pauses_law",
     "stationary",
     "transient",
+    "two_places",
 ]
