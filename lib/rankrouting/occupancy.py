@@ -161,7 +161,8 @@ def simulate_stationary(
     rate = system.arrival_rate + system.n * system.K
     if not replications * (horizon + warmup) * rate < _MOST_STEPS:
         raise ValueError(
-            f"horizon = {horizon:g}, warmup = {warmup:g}: more than {_MOST_STEPS:.0e} steps in {replications} replications"
+            f"horizon = {horizon:g}, warmup = {warmup:g}: more than {_MOST_STEPS:.0e} steps in all of"
+            f" {replications} replications"
         )
     starts = _starts(system, totals, replications)
     durations = np.array([warmup, horizon])

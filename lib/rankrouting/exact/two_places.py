@@ -11,8 +11,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import checks
-from ..checks import UnstableError
 from ..kernels.two_places import two_places_kernel
 from ..model import System
 
@@ -70,20 +68,20 @@ def two_places(system: System) -> TwoPlacesLaw:
 
     Notes
     -----
-    Source: derived here; the block structure is in `kernels.two_places`. This is the JSQ system with buffers
-    of size one of Braverman, Math. Oper. Res. 45 (2020).
+    Source: derived here; the block structure is in `kernels.two_places`. JSQ with
+    finite buffers, here of one job, is the system that Braverman, Stochastic Systems 13 (2023), studies.
 
     Examples
     --------
     >>> from rankrouting import System, jsq
-    >>> law = two_places(System(n=1, K=100, upsilon=10.0, policy=jsq()))
+    >>> law = two_places(System(n=1, K=1_000, upsilon=60.0, policy=jsq()))
     >>> round(law.mean_idle, 6), law.lost < 1e-6
-    (10.0, True)
+    (60.0, True)
     """
     if not isinstance(system, System):
         raise ValueError(f"system = {system!r}: must be a System")
     if not (system.policy.ranks_every_job and system.rank_probabilities[0] == 1.0):
-        raise ValueError(f"policy = {system.policy.name}: must be jsq(), under which every job joins the shortest queue")
+        raise ValueError(f"policy = {system.policy.name}: must be jsq(): every job joins the shortest")
     K, arrivals = system.K, system.arrival_rate / system.n
     levels = min(K, _first_guess(K, K - arrivals))
     while True:

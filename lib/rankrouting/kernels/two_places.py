@@ -39,7 +39,7 @@ def two_places_kernel(K, arrivals, levels, mass, idle_sum, idle_square, at_zero)
     """
     largest = idle_states(K, 0, arrivals)
     back = np.zeros(largest + 1)  # the law of i when a visit to the level above ends
-    source, lower, ratio = np.empty(largest + 1), np.empty(largest + 1), np.empty(largest + 1)
+    source, ratio = np.empty(largest + 1), np.empty(largest + 1)
     straight, detour = np.empty(largest + 1), np.empty(largest + 1)
     previous = 0
     for q in range(levels, 0, -1):
