@@ -82,6 +82,8 @@ def test_the_slowdown_law_is_that_of_its_diffusion(beta):
         return sum(integrate.quad(lambda x: function(x) * np.exp(potential(x)), *part)[0] for part in parts)
 
     assert law.mean == pytest.approx(integral(lambda x: x) / integral(lambda x: 1.0), rel=1e-8)
+    inside = [integrate.quad(lambda z, k=k: z**k * np.exp(potential(z)), 1.0, 2.0)[0] for k in (0, 1)]
+    assert law.mean_with_two_places == pytest.approx(inside[1] / inside[0], rel=1e-8)
     for x in (1.2, 1.9, 2.5, 4.0):
         below = integrate.quad(lambda z: np.exp(potential(z)), 1.0, min(x, 2.0))[0]
         below += integrate.quad(lambda z: np.exp(potential(z)), 2.0, max(x, 2.0))[0]

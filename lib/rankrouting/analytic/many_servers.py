@@ -207,6 +207,12 @@ class SlowdownLaw:
         first = 2 / r**3 * float(scipy.special.gammainc(3.0, r))
         return 1 + (first + tail * (1 + 1 / self.beta)) / self.mass
 
+    @property
+    def mean_with_two_places(self) -> float:
+        """Mean of the law given x ≤ 2, which is the limit when a job that finds two at every server is lost."""
+        r = 1 + self.beta
+        return 1 + 2 / r**3 * float(scipy.special.gammainc(3.0, r)) / float(self._below(1.0))
+
     def cdf(self, x: ArrayLike) -> Any:
         """Return P(total/K ≤ x)."""
         y = np.maximum(checks.finite_array("x", x) - 1, 0.0)
