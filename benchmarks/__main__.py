@@ -14,7 +14,7 @@ from pathlib import Path
 import pandas as pd
 from tqdm import tqdm
 
-from . import library, loops, methods, service
+from . import library, loops, methods, occupancy, service
 from .measure import RUNS, machine
 
 RESULTS = Path(__file__).parent / "results"
@@ -31,6 +31,7 @@ def main() -> None:
             *methods.clever(),
             *methods.threads_and_diffusion(),
             *methods.answer(),
+            *occupancy.rows(),
             *library.start(),
             *library.memory(),
             *library.exact(),

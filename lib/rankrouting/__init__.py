@@ -38,6 +38,7 @@ __all__ = [
     "marginal_power_of_d",
     "mjsq",
     "msblb",
+    "occupancy",
     "pauses",
     "power_of_d",
     "queues",

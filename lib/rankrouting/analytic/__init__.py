@@ -42,6 +42,15 @@ from .identities import (
     overload_mean_excess,
     pauses_gap_ratios,
 )
+from .many_servers import (
+    SlowdownLaw,
+    adjoint_residual,
+    atlas_gap_rates,
+    imbalance_cdf,
+    mean_field_mean,
+    mean_field_survival,
+    super_halfin_whitt_cdf,
+)
 from .rank_profiles import (
     growth_speeds,
     profile_gap_rates,
@@ -59,6 +68,9 @@ __all__ = [
     "GapReflection",
     "Hypoexponential",
     "Model",
+    "SlowdownLaw",
+    "adjoint_residual",
+    "atlas_gap_rates",
     "balance_residual",
     "communication_rate",
     "corrected_mean_total",
@@ -70,6 +82,9 @@ __all__ = [
     "gap_srbm",
     "growth_speeds",
     "idle_servers",
+    "imbalance_cdf",
+    "mean_field_mean",
+    "mean_field_survival",
     "mean_idle_time",
     "mean_max",
     "mean_min",
@@ -97,6 +112,7 @@ __all__ = [
     "skew_symmetry_defect",
     "stability_polygon",
     "stale_growth",
+    "super_halfin_whitt_cdf",
     "total_law",
     "variance_total",
     "workload_factor",

@@ -10,6 +10,7 @@ from ._multigrid import NotConvergedError
 from .closed import OverloadGapLaw, PausesLaw, overload_gap_law, pauses_law
 from .laws import StationaryLaw, TooManyStatesError, TransientLaw, stationary, transient
 from .stale import StaleMeans, stale_pair
+from .two_places import TwoPlacesLaw, two_places
 
 __all__ = [
     "NotConvergedError",
@@ -19,9 +20,11 @@ __all__ = [
     "StationaryLaw",
     "TooManyStatesError",
     "TransientLaw",
+    "TwoPlacesLaw",
     "overload_gap_law",
     "pauses_law",
     "stale_pair",
     "stationary",
     "transient",
+    "two_places",
 ]
