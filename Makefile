@@ -74,6 +74,12 @@ test-lowest: venv ## run the tests with the oldest allowed direct dependencies, 
 bench: venv ## measure speed against what else could be used; needs g++ and a quiet machine
 	$(PY) -m benchmarks
 
+.PHONY: calibrate
+calibrate: venv ## coverage, false alarms and power of the claims: hours; stops and goes on where it was
+	$(PY) -m calibration.coverage
+	$(PY) -m calibration.false_alarms
+	$(PY) -m calibration.power
+
 .PHONY: lint
 lint: venv ## check the style, the format and the types
 	$(PY) -m ruff check .
@@ -93,4 +99,4 @@ lock: venv ## write requirements.lock anew from pyproject.toml
 .PHONY: clean
 clean: ## remove all that was made, .venv too
 	rm -rf $(VENV) $(LOWEST) _build .mypy_cache .pytest_cache .ruff_cache .hypothesis lib/*.egg-info
-	find lib tests tools book benchmarks -name __pycache__ -prune -exec rm -rf {} +
+	find lib tests tools book benchmarks calibration -name __pycache__ -prune -exec rm -rf {} +
