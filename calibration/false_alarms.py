@@ -119,17 +119,22 @@ def mean_scores(deviations: np.ndarray, replications: int) -> tuple[np.ndarray, 
         noise, so the average difference is taken off first: then they say whether the standard errors are right.
     facts : dict
         The p-value of the Kolmogorov-Smirnov test against the normal law, Bonferroni over the components; the largest
-        average z; and with an allowance the share of it that the average difference takes, the worst component.
+        average z; the p-value of an average difference beyond the allowance, Bonferroni too; and with an allowance the
+        share of it that the average difference takes, the worst component.
     """
     difference, error, allowance = np.moveaxis(deviations, -1, 0)
     seeds = len(difference)
+    if seeds < 2:
+        raise ValueError(f"{seeds} seeds: at least two are needed")
     centred = allowance.max(axis=0) > 0
     average = difference.mean(axis=0)
     z = normal_scores((difference - np.where(centred, average, 0.0)) / error, replications)
     z = np.where(centred, z * np.sqrt(seeds / (seeds - 1)), z)
     p = [float(stats.kstest(column, "norm").pvalue) for column in z.T]
     mean_z = average / error.mean(axis=0)
+    beyond = (np.abs(average) - allowance.mean(axis=0)) / (difference.std(axis=0, ddof=1) / np.sqrt(seeds))
     facts = {
+        "bias p": min(1.0, 2 * len(p) * float(stats.t.sf(beyond.max(), seeds - 1))),
         "KS p": min(1.0, len(p) * min(p)),
         "mean of z": float(mean_z[np.argmax(np.abs(mean_z))]),
         "sd of z": float(np.sqrt(np.mean(z**2))),

@@ -103,8 +103,8 @@ def result(wrong: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return change
 
 
-def first_argument(wrong: Callable[[Any], Any], position: int = 0) -> Callable[[Any], Any]:
-    """Return the change after which a function is given `wrong` of one of its arguments, by default the first."""
+def argument(wrong: Callable[[Any], Any], position: int = 0) -> Callable[[Any], Any]:
+    """Return the change after which a function is given `wrong` of the argument at a position."""
 
     def change(function: Any) -> Any:
         def mistaken(*arguments: Any, **named: Any) -> Any:
@@ -172,20 +172,18 @@ def _formulas() -> Iterator[Mutant]:
             ("last rate θ_K", "gap_laws:gap_rates", result(_entry(-1, factor))),
             ("law of the total", "formulas:total_law", result(_law(factor))),
             ("law of the spread in overload", "formulas:overload_spread_law", result(_law(factor))),
-            ("level of a reflected Brownian motion", "formulas:rbm_transition_cdf", first_argument(_times(1 / factor))),
-            ("level of a local time", "formulas:rbm_local_time_cdf", first_argument(_times(1 / factor))),
-            ("lengths in the balance identity", "identities:balance_residual", first_argument(_times(factor), 1)),
+            ("level of a reflected Brownian motion", "formulas:rbm_transition_cdf", argument(_times(1 / factor))),
+            ("level of a local time", "formulas:rbm_local_time_cdf", argument(_times(1 / factor))),
+            ("lengths in the balance identity", "identities:balance_residual", argument(_times(factor), 1)),
             ("law of an M/M/1 queue", "identities:mm1_law", result(_geometric(factor))),
         ):
             yield Mutant(f"{name} {sign}5 %", "formula", "argument or part of the result", f"analytic.{target}", change)
         for function in ("stationary", "transient"):
             name = f"c in the exact {function} law {sign}5 %"
-            yield Mutant(name, "exact law", "argument", f"exact.laws:{function}", first_argument(_more_ranked(factor)))
+            yield Mutant(name, "exact law", "argument", f"exact.laws:{function}", argument(_more_ranked(factor)))
         for function in ("overload_gap_law", "pauses_law"):
             name = f"c in exact.{function} {sign}5 %"
-            yield Mutant(
-                name, "exact law", "argument", f"exact.closed:{function}", first_argument(_more_ranked(factor))
-            )
+            yield Mutant(name, "exact law", "argument", f"exact.closed:{function}", argument(_more_ranked(factor)))
     old = "limit.variance * differences @ differences.T"
     for new, name in ((f"{1 + OFF} * {old}", "covariance of the gaps +5 %"),):
         yield Mutant(name, "formula", "one factor", "analytic.formulas:gap_srbm", edited(old, new))
@@ -245,10 +243,10 @@ def _simulators() -> Iterator[Mutant]:
         yield Mutant(f"slack {sign}5 %", "rate of the queues", "uniform stream", rates, _slack(factor))
         yield Mutant(
             f"ranked stream {sign}5 %", "rate of the queues", "and the uniform one fewer by as many",
-            "_methods:advance_with", first_argument(_more_ranked(factor)),
+            "_methods:advance_with", argument(_more_ranked(factor)),
         )  # fmt: skip
-        for position, name in ((4, "drift"), (5, "diffusion coefficient")):
-            change = first_argument(_times(factor if position == 4 else factor**2), position)
+        for position, name in ((3, "drift"), (4, "diffusion coefficient")):
+            change = argument(_times(factor if position == 3 else factor**2), position)
             yield Mutant(
                 f"{name} {sign}5 %", "rate of the diffusion", "of each step", "diffusion:_paths_kernel", change
             )
@@ -264,11 +262,11 @@ def _simulators() -> Iterator[Mutant]:
     )  # fmt: skip
     yield Mutant(
         "diffusion: ranks shifted by one", "rank", "each coordinate has the drift of the rank below",
-        "diffusion:_paths_kernel", first_argument(lambda drifts: np.roll(drifts, 1, axis=1), 4),
+        "diffusion:_paths_kernel", argument(lambda drifts: np.roll(drifts, 1, axis=1), 3),
     )  # fmt: skip
     yield Mutant(
         "diffusion: projection", "boundary", "coordinates are set to 0 at the ends of steps", "diffusion:_paths_kernel",
-        first_argument(lambda _: True, 6),
+        argument(lambda _: True, 5),
     )  # fmt: skip
     yield Mutant(
         "diffusion: local time +5 %", "boundary", "each push counted 1.05 times", "diffusion:_paths_kernel",
@@ -281,8 +279,9 @@ def _simulators() -> Iterator[Mutant]:
                "return max(length + arrivals - services, 0)"),
     )  # fmt: skip
     yield Mutant(
-        "lazy: projection", "boundary", "a queue below 0 is set to 0 after a window", "kernels.lazy:lazy_kernel",
-        edited("lengths[i] = grown + max(lengths[i], windows.depth[i])", "lengths[i] = max(lengths[i] + grown, 0)"),
+        "lazy: projection", "boundary", "a queue below 0 is set to 0 after a jump", "kernels.lazy:lazy_kernel",
+        edited("lengths[i] = jump_one(lengths[i], arrival_law, service_law, state)",
+               "lengths[i] = max(lengths[i] + poisson(arrival_law, state) - poisson(service_law, state), 0)"),
     )  # fmt: skip
     yield Mutant(
         "lazy: split without condition", "boundary", "the depths of the parts of a window are not conditioned",

@@ -23,7 +23,11 @@ CHEAP = "smoke"
 
 def verdicts(outcome: Outcome) -> dict[str, Any]:
     """Return what is kept of a run."""
-    return {"error": outcome.error, "holds": {one.id: one.holds for one in outcome.claims}}
+    return {
+        "error": outcome.error,
+        "holds": {one.id: one.holds for one in outcome.claims},
+        "numbers": {one.id: f"{one.predicted:.12g} {one.measured:.12g}" for one in outcome.claims},
+    }
 
 
 def touched(chapter: chapters.Chapter, mutants: list[Mutant], parameters: dict[str, Any]) -> list[str]:
@@ -45,8 +49,11 @@ def touched(chapter: chapters.Chapter, mutants: list[Mutant], parameters: dict[s
     return sorted(called)
 
 
-def matrix(profile: str, parts: Parts, only: set[str], names: set[str]) -> pd.DataFrame:
-    """Return one row for each mutant and claim of the chapters that call what it changes, as far as there was time."""
+def matrix(profile: str, parts: Parts, only: set[str], names: set[str]) -> tuple[pd.DataFrame, dict[str, int]]:
+    """Return one row for each mutant and claim of the chapters that call what it changes, as far as there was time.
+
+    And in how many chapters each mutant's target is called.
+    """
     sizes = {one: chapters.load_profile(one) for one in (CHEAP, profile)}
     mutants = registry()
     book = [one for one in claim_chapters() if not only or one.name in only]
@@ -56,6 +63,13 @@ def matrix(profile: str, parts: Parts, only: set[str], names: set[str]) -> pd.Da
         key = f"touched {one.name} {prints[one.name]} {sorted({m.target for m in mutants})}"
         calls[one.name] = parts.get(key, lambda one=one: touched(one, mutants, sizes[CHEAP][one.name])) or ()
     rows = []
+    right = {
+        one.name: parts.get(
+            f"no mistake | {one.name} {sizes[profile][one.name]} {prints[one.name]}",
+            lambda one=one: verdicts(run_chapter(one, sizes[profile][one.name])),
+        )
+        for one in book
+    }
     for mutant in tqdm(mutants, desc=profile, leave=False, disable=None):
         for one in book:
             if mutant.target not in calls[one.name] or (names and mutant.name not in names):
@@ -64,8 +78,9 @@ def matrix(profile: str, parts: Parts, only: set[str], names: set[str]) -> pd.Da
             key = f"{mutant.name} | {one.name} {values} {prints[one.name]}"
             run = parts.get(key, lambda one=one, values=values, mutant=mutant: _with(mutant, one, values))
             if run is not None:
-                rows += _rows(mutant, one.name, run, profile)
-    return pd.DataFrame(rows)
+                rows += _rows(mutant, one.name, run, profile, right[one.name])
+    called = {mutant.name: sum(mutant.target in targets for targets in calls.values()) for mutant in mutants}
+    return pd.DataFrame(rows), called
 
 
 def _with(mutant: Mutant, chapter: chapters.Chapter, values: dict[str, Any]) -> dict[str, Any]:
@@ -73,15 +88,22 @@ def _with(mutant: Mutant, chapter: chapters.Chapter, values: dict[str, Any]) -> 
         return verdicts(run_chapter(chapter, values))
 
 
-def _rows(mutant: Mutant, chapter: str, run: dict[str, Any], profile: str) -> list[dict[str, Any]]:
-    """Return a row for each claim; a chapter that stops with an error has noticed, whatever it is."""
+def _rows(
+    mutant: Mutant, chapter: str, run: dict[str, Any], profile: str, right: dict[str, Any] | None
+) -> list[dict[str, Any]]:
+    """Return a row for each claim; a chapter that stops with an error has noticed, whatever it is.
+
+    A claim whose numbers are those without the mistake, to the last digit, has not met it.
+    """
+    same = {} if right is None else right["numbers"]
+    met = {name: same.get(name) != numbers for name, numbers in run["numbers"].items()}
     common = {"mutant": mutant.name, "group": mutant.group, "what": mutant.what, "profile": profile, "chapter": chapter}
-    rows = [common | {"claim": name, "red": not holds} for name, holds in run["holds"].items()]
+    rows = [common | {"claim": name, "red": not holds} for name, holds in run["holds"].items() if met[name]]
     return rows + ([common | {"claim": "error", "red": True}] if run["error"] else [])
 
 
-def summary(table: pd.DataFrame) -> pd.DataFrame:
-    """Return one row for each mutant: how many claims could notice it and how many did, over all profiles that ran."""
+def summary(table: pd.DataFrame, called: dict[str, int]) -> pd.DataFrame:
+    """Return one row for each mutant: how many claims met it and how many noticed, over all profiles that ran."""
     rows = []
     for mutant in registry():
         part = table[table["mutant"] == mutant.name] if len(table) else table
@@ -92,6 +114,7 @@ def summary(table: pd.DataFrame) -> pd.DataFrame:
                 "group": mutant.group,
                 "what": mutant.what,
                 "place": mutant.target,
+                "called in": called[mutant.name],
                 "chapters": part["chapter"].nunique() if len(part) else 0,
                 "claims": part["claim"].nunique() if len(part) else 0,
                 "red": red["claim"].nunique() if len(red) else 0,
@@ -119,19 +142,19 @@ def main() -> None:
     asked = parser.parse_args()
     parts = Parts("power", asked.minutes)
     only, names = ({one for one in text.split(",") if one} for text in (asked.chapters, asked.mutants))
-    tables = [matrix(CHEAP, parts, only, names)]
-    if asked.unnoticed and len(tables[0]):
-        found = summary(tables[0])
+    first, called = matrix(CHEAP, parts, only, names)
+    tables = [first]
+    if asked.unnoticed and len(first):
+        found = summary(first, called)
         names = set(found.loc[(found["red"] == 0) & (found["claims"] > 0), "mutant"])
     if asked.profile != CHEAP and not (asked.unnoticed and not names):
-        tables.append(matrix(asked.profile, parts, only, names))
+        tables.append(matrix(asked.profile, parts, only, names)[0])
     table = pd.concat(tables, ignore_index=True)
-    found = summary(table)
+    found = summary(table, called)
     save(power=found, power_matrix=packed(table))
     print(found.to_string(index=False))
     unnoticed = found.loc[(found["red"] == 0) & (found["claims"] > 0), "mutant"].tolist()
-    elsewhere = found.loc[found["claims"] == 0, "mutant"].tolist()
-    print(f"noticed by no claim: {unnoticed or 'none'}; in no chapter that ran: {elsewhere or 'none'}")
+    print(f"noticed by no claim: {unnoticed or 'none'}")
     print(f"parts left out: {parts.missing}")
 
 
