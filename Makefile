@@ -89,6 +89,12 @@ audit: venv ## look up known vulnerabilities of what requirements.lock pins; nee
 bench: venv ## measure speed against what else could be used; needs g++ and a quiet machine
 	$(PY) -m benchmarks
 
+.PHONY: calibrate
+calibrate: venv ## coverage, false alarms and power of the claims: hours; stops and goes on where it was
+	$(PY) -m calibration.coverage
+	$(PY) -m calibration.false_alarms
+	$(PY) -m calibration.power
+
 .PHONY: lint
 lint: venv ## check style, format, types and spelling
 	$(PY) -m ruff check .
@@ -109,4 +115,4 @@ lock: venv ## write requirements.lock anew from pyproject.toml
 .PHONY: clean
 clean: ## remove all that was made, .venv too
 	rm -rf $(VENV) $(VENV)-3.* $(LOWEST) _build .mypy_cache .pytest_cache .ruff_cache .hypothesis lib/*.egg-info
-	find lib tests tools book benchmarks -name __pycache__ -prune -exec rm -rf {} +
+	find lib tests tools book benchmarks calibration -name __pycache__ -prune -exec rm -rf {} +

@@ -1,0 +1,169 @@
+"""The scripts of `calibration` judge what they should: mutants are one mistake each, and counts are right."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from rankrouting import System, analytic, mjsq, queues
+from rankrouting.companion import chapters
+from scipy import stats
+
+from calibration import coverage, false_alarms, inprocess, mutants, parts, power
+
+SYSTEM = System(n=25, K=2, upsilon=1.0, policy=mjsq(2.0))
+
+
+@pytest.mark.parametrize("mutant", mutants.registry(), ids=lambda one: one.name)
+def test_a_mutant_finds_its_place_and_leaves_nothing_behind(mutant):
+    right = mutant.original()
+    with mutants.replaced(mutant):
+        assert mutant.original() is not right
+    assert mutant.original() is right
+    assert not [name for name, module in sys.modules.items() if "changed" in str(getattr(module, "__file__", ""))]
+
+
+def test_a_mutant_is_wrong_wherever_the_library_holds_the_function():
+    right = analytic.mean_total(SYSTEM)
+    rates = next(one for one in mutants.registry() if one.name == "rates θ of the gaps +5 %")
+    with mutants.replaced(rates):
+        # `mean_total` calls `gap_rates` of another module; both are wrong.
+        assert analytic.mean_total(SYSTEM) == pytest.approx(right / 1.05)
+        assert analytic.gap_law(SYSTEM).rates == pytest.approx([1.05, 1.05 * 1.5])
+    assert analytic.mean_total(SYSTEM) == right
+
+
+@pytest.mark.parametrize("name", ["jumps: projection", "events: first of ties", "lazy: split without condition"])
+def test_a_mistake_in_a_kernel_reaches_the_simulation(name):
+    mutant = next(one for one in mutants.registry() if one.name == name)
+    method = name.partition(":")[0]
+    system = SYSTEM if method != "lazy" else System(n=400, K=3, upsilon=1.0, policy=mjsq(1.0))
+
+    def run():
+        times = np.arange(1.0, 60.0)
+        return queues.simulate_paths(system, times, 1.0, 60, 1, method, progress=False)
+
+    right = run()
+    with mutants.replaced(mutant):
+        wrong = run()
+    assert not np.array_equal(right, wrong)
+    np.testing.assert_array_equal(run(), right)
+
+
+def test_a_changed_text_must_be_there_once():
+    with pytest.raises(ValueError, match="not once"):
+        mutants.edited("no such text", "")(analytic.mean_total)
+
+
+def test_parts_are_kept_and_a_torn_line_is_computed_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(parts.repository, "root", lambda: tmp_path)
+    first = parts.Parts("some", minutes=1)
+    assert first.get("a", lambda: [1, 2]) == [1, 2]
+    with first.path.open("a") as file:
+        file.write('{"key": "b", "val')
+    second = parts.Parts("some", minutes=-1)
+    assert second.get("a", lambda: pytest.fail("is there already")) == [1, 2]
+    assert second.get("b", lambda: pytest.fail("no time is left")) is None
+    assert second.missing == 1
+
+
+def test_coverage_counts_what_is_inside_the_student_interval():
+    case = coverage.Case(2, 1.0, replications=16)
+    z = stats.t.ppf((np.arange(1000) + 0.5) / 1000, 15)
+    row = coverage._row(case, "total", z, 1.0)
+    assert row["coverage"] == pytest.approx(0.95) and row["above"] == row["below"] == pytest.approx(0.025)
+    assert row["low"] < 0.95 < row["high"] and row["high"] - row["low"] < 0.03
+
+
+def test_a_run_of_coverage_is_held_against_the_exact_law(tmp_path, monkeypatch):
+    monkeypatch.setattr(parts.repository, "root", lambda: tmp_path)
+    monkeypatch.setattr(coverage, "_library", lambda: "tested")
+    found = coverage.measured(coverage.Case(2, 1.0, "jumps", 8, 5.0, 1.0), 40, parts.Parts("coverage", minutes=5))
+    assert set(found["runs"]) == {40} and {"total", "gap 2, controls", "idle servers"} <= set(found["mean"])
+    # 40 intervals at 95 %: fewer than 30 inside has a chance of 10⁻⁴.
+    assert found["coverage"].min() > 30 / 40
+
+
+def scores(shift=0.0, width=1.0, allowance=0.0, seeds=100):
+    """Return deviations as claims about two means have them."""
+    rng = np.random.default_rng(1)
+    difference = shift + width * rng.standard_normal((seeds, 2))
+    return np.stack([difference, np.ones_like(difference), np.full_like(difference, allowance)], axis=-1)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "seen"),
+    [
+        ({}, False),
+        ({"shift": 0.7}, True),
+        ({"width": 2.0}, True),
+        ({"width": 0.5}, True),
+        ({"shift": 5.0, "allowance": 10.0}, False),
+        ({"shift": 5.0, "allowance": 10.0, "width": 2.0}, True),
+    ],
+)
+def test_z_are_tested_for_bias_and_for_width(wrong, seen):
+    _, facts = false_alarms.mean_scores(scores(**wrong), replications=10_000)
+    assert (facts["KS p"] < 1e-3) is seen
+    if wrong.get("allowance"):
+        assert facts["share of the allowance"] == pytest.approx(0.5, abs=0.05)
+
+
+def test_students_z_become_normal():
+    z = stats.t.ppf([0.025, 0.5, 0.999], 5)
+    assert false_alarms.normal_scores(z, 6) == pytest.approx(stats.norm.ppf([0.025, 0.5, 0.999]), abs=1e-12)
+
+
+def test_a_red_or_broken_chapter_makes_a_red_run():
+    def run(seed, holds=True, error=""):
+        return {"seed": seed, "error": error, "claims": {"a-b": {"holds": holds}}}
+
+    first, second, third = range(false_alarms.FIRST, false_alarms.FIRST + 3)
+    found = {
+        "a": [run(first), run(second, False), run(third)],
+        "b": [run(first), run(second), run(third, error="stop")],
+    }
+    facts = false_alarms.red_runs(found, 4)  # the fourth is not complete
+    assert (facts["runs"], facts["red"]) == (3, 2)
+
+
+@pytest.mark.slow
+def test_a_chapter_in_this_process_makes_its_claims_and_sees_a_mistake():
+    chapter = chapters.find("speed")
+    values = chapters.load_profile("smoke")["speed"]
+    outcome = inprocess.run_chapter(chapter, values)
+    assert not outcome.error and all(one.holds for one in outcome.claims)
+    assert set(outcome.scores) == {one.id for one in outcome.claims}
+    called = power.touched(chapter, mutants.registry(), values)
+    assert "analytic.formulas:mean_total" in called and "diffusion:_paths_kernel" not in called
+    wrong = next(one for one in mutants.registry() if one.name == "mean total +5 %")
+    with mutants.replaced(wrong):
+        outcome = inprocess.run_chapter(chapter, values)
+    assert [one.id for one in outcome.claims if not one.holds] == ["speed-total"]
+
+
+# ---- The results that the book shows ------------------------------------------------------------
+
+
+def saved(name):
+    return pd.read_csv(parts.RESULTS / f"{name}.csv")
+
+
+def test_saved_coverage_is_within_its_bounds():
+    table = saved("coverage")
+    off = table[(table["high"] < 0.93) | (table["low"] > 0.97)]
+    assert off.empty, f"coverage outside 93 to 97 % beyond doubt:\n{off}"
+
+
+def test_saved_false_alarms_are_as_few_as_promised():
+    runs = saved("false-alarm-runs").iloc[0]
+    p_value = stats.binomtest(int(runs["red"]), int(runs["runs"]), 0.02, alternative="greater").pvalue
+    assert p_value > 0.01, f"{runs['red']} of {runs['runs']} runs of the book were red"
+
+
+def test_saved_power_is_about_the_mutants_there_are():
+    assert set(saved("power")["mutant"]) == {one.name for one in mutants.registry()}
+    assert set(json.loads((parts.RESULTS / "versions.json").read_text())) >= {"Python", "numpy", "scipy"}
