@@ -305,11 +305,6 @@ def _rules() -> Iterator[Mutant]:
         edited("skip = int(rng.random() * ties) if ties > 1 else 0", "skip = 0"),
     )  # fmt: skip
     yield Mutant(
-        "full ranking: first of ties", "tie rule", "the first of the tied queues", "kernels.events:sorted_kernel",
-        edited("tied = first + int(rng.random() * (below[length + 1] - first)) if is_up else chosen",
-               "tied = first if is_up else chosen"),
-    )  # fmt: skip
-    yield Mutant(
         "no warm-up", "start", "observed from the first moment, the limit's law", "stationary:simulate_stationary",
         edited("if warmup > 0:", "if warmup < 0:"),
     )  # fmt: skip
