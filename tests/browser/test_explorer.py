@@ -404,3 +404,10 @@ def test_charts_take_the_colours_of_the_theme(visit: Any) -> None:
     page.evaluate("document.documentElement.dataset.theme = 'light'")
     settled(page)
     assert page.locator("#rx-law .xtitle").evaluate("one => getComputedStyle(one).fill") == colours[0] != before
+
+
+def test_every_heading_is_in_the_contents(visit: Any) -> None:
+    page = visit(PAGE)
+    headings = page.locator("article h2").evaluate_all("all => all.map((one) => (one.id || one.parentElement.id))")
+    links = page.locator("nav.page-toc a").evaluate_all("all => all.map((one) => one.hash.slice(1))")
+    assert len(headings) > 1 and links == headings

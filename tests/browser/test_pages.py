@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 from html.parser import HTMLParser
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
@@ -56,6 +57,52 @@ def widest(page: Any) -> Any:
             .filter(one => one.getBoundingClientRect().right > innerWidth + 1)
             .slice(0, 5).map(one => one.outerHTML.slice(0, 120))"""
     )
+
+
+# Not run by default, and what the theme's buttons fail.
+EXTRA_RULES = {"label-content-name-mismatch": {"enabled": True}}
+
+
+def violations(page: Any) -> list[str]:
+    """Return what axe-core finds serious or critical on a page, a line for each element."""
+    page.evaluate("window.MathJax?.startup?.promise?.then(() => true)")
+    page.evaluate((files("axe_playwright_python") / "axe.min.js").read_text("utf-8"))
+    found = page.evaluate("rules => axe.run(document, {resultTypes: ['violations'], rules})", EXTRA_RULES)
+    return [
+        f"{one['id']}: {element['target']} {element['failureSummary']}"
+        for one in found["violations"]
+        if one["impact"] in ("serious", "critical")
+        for element in one["nodes"]
+    ]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("place", [*PAGES, "search.html", "genindex.html"])
+def test_everybody_can_read_a_page(visit: Any, place: str, scheme: str) -> None:
+    assert violations(visit(place, scheme=scheme)) == []
+
+
+def test_what_nobody_can_read_is_found(visit: Any) -> None:
+    page = visit(PAGES[0])
+    page.evaluate("""document.querySelector('article').insertAdjacentHTML('beforeend',
+        '<p style="color: #bbb; background: #ccc">pale</p><button aria-label="red"><b>blue words</b></button>')""")
+    assert {one.split(":")[0] for one in violations(page)} == {"color-contrast", "label-content-name-mismatch"}
+
+
+@pytest.mark.parametrize("place", PAGES)
+def test_a_figure_is_offered_as_png_and_svg(visit: Any, place: str) -> None:
+    for figure in visit(place).locator("figure.rr-figure").all():
+        if figure.locator(".rr-files").count():
+            kinds = [Path(one.get_attribute("href") or "").suffix for one in figure.locator(".rr-files a").all()]
+            assert kinds[:2] == [".png", ".svg"]
+
+
+def test_what_moves_is_folded_away(visit: Any) -> None:
+    page = visit("book/heavy_traffic.html")
+    moving = page.locator("figure.rr-figure details img")
+    assert moving.count() == 1 and not moving.is_visible()
+    page.locator("figure.rr-figure details summary").press("Enter")
+    assert moving.is_visible() and moving.evaluate("one => one.complete && one.naturalWidth > 0")
 
 
 class Links(HTMLParser):

@@ -191,7 +191,9 @@ class Table:
         return f"table of {len(self.rows)} rows: {', '.join(self.columns)}"
 
     def _repr_html_(self) -> str:
-        head = "".join(f'<th scope="col">{mathematics(column)}</th>' for column in self.columns)
+        # A heading without words is no heading.
+        named = (f'<th scope="col">{mathematics(one)}</th>' if one.strip() else "<td></td>" for one in self.columns)
+        head = "".join(named)
         body = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in self.rows)
         caption = f"<caption>{mathematics(self.caption)}</caption>" if self.caption else ""
         # A box that scrolls must be reachable by keyboard.
