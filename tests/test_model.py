@@ -10,6 +10,7 @@ from rankrouting import (
     Limit,
     Policy,
     System,
+    analytic,
     jsq,
     marginal_power_of_d,
     mjsq,
@@ -138,3 +139,43 @@ def test_bad_policies_and_limits_are_refused(make, words):
 
 def test_whole_floats_are_whole_numbers():
     assert System(n=1e4, K=np.int64(3), upsilon=1, policy=mjsq(2)) == System(10_000, 3, 1.0, mjsq(2.0))
+
+
+@pytest.mark.parametrize("service_time", [0.0024, 0.37, 2.5, 90.0])
+@pytest.mark.parametrize("load", [0.3, 0.97])
+def test_a_system_from_rates_has_these_rates_in_its_own_unit_of_time(service_time, load):
+    arrivals = 7 * load / service_time
+    system = System.from_rates(arrivals, service_time, 7, mjsq(0.1))
+    unit = system.n * service_time
+    assert system.load == pytest.approx(load, rel=1e-12)
+    assert system.arrival_rate / unit == pytest.approx(arrivals, rel=1e-12)
+    assert unit == service_time or abs(unit - 1) <= service_time / 2 * (1 + 1e-9)
+    assert system.policy == mjsq(0.1)
+
+
+def test_random_routing_from_rates_takes_the_time_of_one_queue():
+    system = System.from_rates(arrivals=20_000, service_time=0.0024, servers=50)
+    # An M/M/1 queue of rates 416.67 and 400 per second: exponential of their difference.
+    seconds = analytic.delay_law(system).mean * system.n * 0.0024
+    assert seconds == pytest.approx(1 / (1 / 0.0024 - 20_000 / 50), rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (
+            {"arrivals": 25_000},
+            "arrivals = 25000: must be below servers/service_time = 20833.3, all that",
+        ),
+        ({"servers": 48}, "add servers until there are more than 48, or turn jobs away"),
+        ({"arrivals": 0}, "arrivals = 0: must be a finite number, above 0"),
+        ({"service_time": -1}, "service_time = -1: must be a finite number, above 0"),
+        ({"service_time": "2.4 ms"}, "service_time = '2.4 ms': must be a finite number"),
+        ({"servers": 2.5}, "servers = 2.5: must be a whole number"),
+    ],
+)
+def test_bad_rates_are_refused_in_one_sentence(change, words):
+    rates = {"arrivals": 20_000, "service_time": 0.0024, "servers": 50}
+    with pytest.raises(ValueError, match=words) as caught:
+        System.from_rates(**{**rates, **change})
+    assert "\n" not in str(caught.value)

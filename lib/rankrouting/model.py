@@ -1,7 +1,7 @@
 """The n-th system and its heavy-traffic limit: parameters, validated once and then trusted.
 
 `System` is what runs, `System.limit()` what it looks like after dividing queue lengths by √n. Time
-is the same in both. Lengths in *limit units* are jobs divided by √n. Chapters: model, heavy_traffic.
+is the same in both. Lengths in *limit units* are jobs divided by √n. Chapters: model, heavy_traffic, own_system.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import checks
-from .policies import Policy
+from .policies import Policy, random_routing
 
 
 @dataclass(frozen=True)
@@ -78,6 +78,58 @@ class System:
                 f"{name} = {taken:g}: must be below K√n = {self.K * self.sqrt_n:g},"
                 " or no jobs are left for the uniform stream"
             )
+
+    @classmethod
+    def from_rates(cls, arrivals: float, service_time: float, servers: int, policy: Policy | None = None) -> System:
+        """Return the stable system with these measured rates, whatever their unit of time.
+
+        `n` is a whole number, so the system's own unit of time is ``n * service_time``: the whole number of mean
+        service times that is nearest to the unit of the arguments, at least one. Nothing depends on it but how
+        times and rates are written.
+
+        Parameters
+        ----------
+        arrivals : float
+            Jobs that arrive per unit of time, at all servers together.
+        service_time : float
+            Mean time that a server needs for one job, in the same unit.
+        servers : int
+            Number of servers.
+        policy : Policy, optional
+            How jobs are routed; by default at random.
+
+        Raises
+        ------
+        UnstableError
+            If more arrives than the servers can complete.
+        ValueError
+            If an argument is out of range, or the system is refused.
+
+        Examples
+        --------
+        20,000 requests a second, 2.4 ms of work each, 50 servers:
+
+        >>> system = System.from_rates(arrivals=20_000, service_time=0.0024, servers=50)
+        >>> system.n, system.K, round(system.load, 9), round(system.n * 0.0024, 9)
+        (417, 50, 0.96, 1.0008)
+        >>> System.from_rates(arrivals=20_000, service_time=0.0025, servers=49)
+        Traceback (most recent call last):
+            ...
+        rankrouting.checks.UnstableError: arrivals = 20000: must be below servers/service_time = 19600, all that the \
+servers can complete; add servers until there are more than 50, or turn jobs away
+        """
+        arrivals = checks.real("arrivals", arrivals, above=0)
+        service_time = checks.real("service_time", service_time, above=0)
+        K = checks.whole("servers", servers, at_most=checks.MOST_QUEUES)
+        capacity = K / service_time
+        if not arrivals < capacity:
+            raise checks.UnstableError(
+                f"arrivals = {arrivals:g}: must be below servers/service_time = {capacity:g}, all that the servers can"
+                f" complete; add servers until there are more than {arrivals * service_time:g}, or turn jobs away"
+            )
+        n = max(1, round(1 / service_time))
+        upsilon = K * math.sqrt(n) * (1 - arrivals / capacity)
+        return cls(n, K, upsilon, random_routing() if policy is None else policy)
 
     @property
     def sqrt_n(self) -> float:
