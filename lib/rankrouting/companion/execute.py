@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,6 +15,11 @@ import papermill
 from jupyter_core.utils import ensure_event_loop
 from nbclient.exceptions import DeadKernelError
 from papermill.exceptions import PapermillExecutionError
+
+# What goes wrong comes back as an exception; what these say besides is not for whoever runs a chapter: papermill's
+# own reader of parameters (`chapters` has read them before) and a kernel that was ended on purpose.
+for _name in ("papermill", "nbclient", "traitlets"):
+    logging.getLogger(_name).setLevel(logging.CRITICAL)
 
 _STARTS = 2
 # How objects without a picture of their own are shown: Text(0.5, 1.0, 'x'), [<matplotlib.lines.Line2D at 0x7f>].

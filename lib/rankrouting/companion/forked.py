@@ -80,7 +80,7 @@ class ForkedKernel(LocalProvisioner):
         if _ending.is_set():
             raise RuntimeError("interrupted")
         folder = str(kwargs.get("cwd") or Path.cwd())
-        _thread.peak = _CONTEXT.Value("q", 0)
+        _thread.peak = _CONTEXT.Value("q", 0, lock=False)
         arguments = cmd[cmd.index("-f") :]
         process = _CONTEXT.Process(target=_kernel, args=(arguments, folder, dict(kwargs["env"]), _thread.peak))
         process.start()
