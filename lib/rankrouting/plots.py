@@ -420,7 +420,7 @@ def ranked_animation(
         bands.append((band, label))
     whole = _growing(ax, bands, times, begun, frames)
     # One palette, without dithering: then only what has changed takes place in the file.
-    palette = whole[-1].quantize(64)
+    palette = whole[-1].quantize(128, method=Image.Quantize.MAXCOVERAGE)
     pictures = [one.quantize(palette=palette, dither=Image.Dither.NONE) for one in whole]
     gif = io.BytesIO()
     pictures[0].save(
