@@ -418,7 +418,10 @@ def ranked_animation(
         band = ax.fill_between([left, right], *means, color=COLOURS[5], alpha=0.3, linewidth=0, zorder=0)
         label = ax.text((left + right) / 2, 1.1 * lengths.max(), f"$c = {system.policy.c:g}$", ha="center", va="top")
         bands.append((band, label))
-    pictures = _growing(ax, bands, times, begun, frames)
+    whole = _growing(ax, bands, times, begun, frames)
+    # One palette, without dithering: then only what has changed takes place in the file.
+    palette = whole[-1].quantize(128, method=Image.Quantize.MAXCOVERAGE)
+    pictures = [one.quantize(palette=palette, dither=Image.Dither.NONE) for one in whole]
     gif = io.BytesIO()
     pictures[0].save(
         gif, "GIF", save_all=True, append_images=pictures[1:], duration=[67] * (len(pictures) - 1) + [3000], loop=0
