@@ -68,7 +68,7 @@ def test_the_closed_form_is_the_last_line_of_its_derivation():
     for edge in (-0.25, 0.25, 0.75, 1.25, 1e6):
         below, above = analytic.pair_constant(edge * (1 + np.array([-1e-9, 1e-9])))
         assert below == pytest.approx(above, abs=1e-8)
-    assert analytic.pair_constant([0.0, 1e300]) == pytest.approx([-2, -1], abs=1e-12)
+    assert analytic.pair_constant([0.0, 1e100]) == pytest.approx([-2, -1], abs=1e-12)
 
 
 def test_the_transforms_solve_their_equations():
