@@ -36,7 +36,7 @@ from rankrouting.exact import OverloadGapLaw
 
 from hostile import Case, accepted_or_refused, arguments  # isort: skip
 
-EXAMPLES = int(os.environ.get("EX", "300"))
+EXAMPLES = int(os.environ.get("EX", "25"))
 PHASES = [Phase.generate]
 SCRATCH = Path(tempfile.mkdtemp(prefix="rankrouting-"))
 atexit.register(shutil.rmtree, SCRATCH)

@@ -159,6 +159,23 @@ def positive_array(name: str, value: Any) -> NDArray[np.float64]:
     return array
 
 
+def broadcasting(**arrays: NDArray[np.float64]) -> None:
+    """Raise unless the arrays, given by their names, have shapes that numpy broadcasts.
+
+    Examples
+    --------
+    >>> broadcasting(x=np.zeros(2), t=np.zeros(3))
+    Traceback (most recent call last):
+        ...
+    ValueError: x of shape (2,), t of shape (3,): must have shapes that broadcast
+    """
+    try:
+        np.broadcast_shapes(*(array.shape for array in arrays.values()))
+    except ValueError:
+        listed = ", ".join(f"{name} of shape {array.shape}" for name, array in arrays.items())
+        raise ValueError(f"{listed}: must have shapes that broadcast") from None
+
+
 def sample_times(value: Any) -> NDArray[np.float64]:
     """Return sampling times as a one-dimensional, strictly increasing, nonnegative float array."""
     times = np.atleast_1d(finite_array("times", value))

@@ -144,8 +144,7 @@ def simulate_paths(
     >>> paths.shape
     (4, 2, 3)
     """
-    if not isinstance(limit, (Limit, CollapsedLimit)):
-        raise ValueError(f"limit = {checks.shown(limit)}: must be a Limit or a CollapsedLimit")
+    _check_limit(limit)
     times = checks.sample_times(times)
     replications = checks.whole("replications", replications, at_most=checks.MOST_REPLICATIONS)
     local_times = checks.flag("local_times", local_times)
@@ -233,6 +232,7 @@ def stationary_means(
     >>> bool(abs(means.z([0.5])) < 5)
     True
     """
+    _check_limit(limit)
     horizon = checks.real("horizon", horizon, above=0)
     warmup = checks.real("warmup", warmup, at_least=0)
     replications = checks.whole("replications", replications, at_least=2, at_most=checks.MOST_REPLICATIONS)
@@ -251,6 +251,11 @@ def stationary_means(
         progress=progress,
     )
     return mean_of(ranked(paths).mean(axis=1))
+
+
+def _check_limit(limit: object) -> None:
+    if not isinstance(limit, (Limit, CollapsedLimit)):
+        raise ValueError(f"limit = {checks.shown(limit)}: must be a Limit or a CollapsedLimit")
 
 
 def _start(moved: Limit, K: int, x0: ArrayLike | analytic.GapLaw | str, replications: int) -> Any:

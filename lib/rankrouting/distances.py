@@ -13,6 +13,7 @@ from . import checks
 from .replications import Seed, seed_sequence
 
 Floats = NDArray[np.float64]
+_MOST_RESAMPLES = 10**5
 
 
 @dataclass(frozen=True)
@@ -108,7 +109,7 @@ def wasserstein_distance(
     level : float
         Of the interval.
     resamples : int
-        Number of bootstrap resamples, at least 100.
+        Number of bootstrap resamples, from 100 to 100,000.
 
     Returns
     -------
@@ -138,7 +139,7 @@ def wasserstein_distance(
     """
     x = np.sort(_samples("samples", samples))
     level = checks.confidence(level)
-    resamples = checks.whole("resamples", resamples, at_least=100)
+    resamples = checks.whole("resamples", resamples, at_least=100, at_most=_MOST_RESAMPLES)
     rng = np.random.default_rng(seed_sequence(seed))
     own = _distances_to_resamples(x, resamples, rng)
     if callable(law):
@@ -146,6 +147,8 @@ def wasserstein_distance(
         per_sample = -(-4096 // x.size)
         u = (np.arange(x.size * per_sample) + 0.5) / (x.size * per_sample)
         quantiles = checks.finite_array("quantiles of law", law(u))
+        if quantiles.shape not in ((), u.shape):
+            raise ValueError(f"quantiles of law of shape {quantiles.shape}: must be of shape {u.shape}")
         value = np.abs(np.repeat(x, per_sample) - quantiles).mean()
     else:
         y = np.sort(_samples("law", law))
@@ -171,10 +174,11 @@ def _ks_to_law(x: Floats, cdf: Callable[[Floats], ArrayLike]) -> float:
     # At each sample, and just below it, where F_N has not jumped yet.
     for at, below in ((points, empirical), (np.nextafter(points, -np.inf), empirical - counts / x.size)):
         predicted = checks.finite_array("values of law", cdf(at))
-        if predicted.shape != at.shape or np.any(predicted < -1e-9) or np.any(predicted > 1 + 1e-9):
+        if predicted.shape != at.shape:
+            raise ValueError(f"values of law of shape {predicted.shape}: must be of shape {at.shape}")
+        if np.any(predicted < -1e-9) or np.any(predicted > 1 + 1e-9):
             raise ValueError(
-                f"values of law of shape {predicted.shape}, from {predicted.min():g} to {predicted.max():g}:"
-                f" must be probabilities of shape {at.shape}"
+                f"values of law from {predicted.min():g} to {predicted.max():g}: must be probabilities, from 0 to 1"
             )
         distance = max(distance, float(np.abs(predicted - below).max()))
     return distance

@@ -76,14 +76,19 @@ def integrated_autocorrelation_time(series: ArrayLike, times_needed: float = 50.
     """
     array = _series(series)
     times_needed = checks.real("times_needed", times_needed, above=0)
+    return _autocorrelation_times(array, times_needed, "times_needed", times_needed)
+
+
+def _autocorrelation_times(array: Floats, times_needed: float, name: str, value: float) -> Any:
+    """Return τ of a checked series; `name` = `value` is the argument by which so many times τ are needed."""
     N = array.shape[0]
     columns = array.reshape(N, -1)
     tau = np.array([_autocorrelation_time(column) for column in columns.T])
     worst = float(tau.max())
     if times_needed * worst > N:
         raise ValueError(
-            f"series of length {N}: must be at least {times_needed:g} integrated autocorrelation times,"
-            f" about {times_needed * worst:.0f}"
+            f"series of length {N} with {name} = {value:g}: must be at least {times_needed:g} integrated"
+            f" autocorrelation times, about {times_needed * worst:.4g}"
         )
     return tau.reshape(array.shape[1:])[()]
 
@@ -138,8 +143,10 @@ def batch_means(series: ArrayLike, batches: int = 20) -> Estimate:
     (20, True)
     """
     array = _series(series)
-    batches = checks.whole("batches", batches, at_least=5)
-    integrated_autocorrelation_time(array, max(50.0, 5.0 * batches))
+    batches = checks.whole("batches", batches, at_least=5, at_most=checks.LARGEST_COUNT)
+    if 2 * batches > array.shape[0]:
+        raise ValueError(f"batches = {batches}: a series of length {array.shape[0]} does not have two samples for each")
+    _autocorrelation_times(array, max(50.0, 5.0 * batches), "batches", batches)
     size = array.shape[0] // batches
     means = array[array.shape[0] - size * batches :].reshape(batches, size, *array.shape[1:]).mean(axis=1)
     # Lag-one correlation of the batch means, about normal with variance (B − 2)/(B² − 1) without correlation.

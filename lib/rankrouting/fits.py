@@ -95,12 +95,22 @@ def extrapolate(
     (2.0, 1.0, 1)
     """
     s, y, errors = _measured("small", small, "values", values, standard_errors)
+    return _extrapolated("small", s, y, errors, orders)
+
+
+def _extrapolated(name: str, s: Floats, y: Floats, errors: Floats | None, orders: Sequence[float]) -> Extrapolation:
+    """Extrapolate what is checked; `name` is the argument that gives the sizes."""
     powers = checks.finite_array("orders", orders)
     if powers.ndim != 1 or powers.size == 0 or np.any(powers <= 0) or np.unique(powers).size < powers.size:
         raise ValueError(f"orders = {checks.shown(orders)}: must be different positive numbers")
+    if np.abs(powers * np.log10(s.max())).max() > 100:
+        raise ValueError(
+            f"orders = {checks.shown(orders)}: powers of {name} must not be beyond 1e-100 and 1e+100 in size"
+        )
     # In units of the largest size, for the sake of the condition number.
     design = np.column_stack([np.ones(s.size), (s[:, np.newaxis] / s.max()) ** powers])
-    coefficients, covariance, degrees, p_value = _least_squares("small", s, design, y, errors)
+    named = f"{name}, values, standard_errors and orders"
+    coefficients, covariance, degrees, p_value = _least_squares(name, named, s, design, y, errors)
     scale = s.max() ** -powers
     deviations = np.sqrt(np.diag(covariance))
     return Extrapolation(
@@ -147,10 +157,8 @@ def extrapolate_n(
     >>> round(extrapolate_n([25, 100, 400], [2.6, 2.3, 2.15], [0.01, 0.01, 0.01]).value, 6)
     2.0
     """
-    sizes = checks.finite_array("n", n)
-    if np.any(sizes <= 0):
-        raise ValueError(f"n = {checks.shown(n)}: must be positive")
-    return extrapolate(1.0 / sizes, values, standard_errors, orders)
+    sizes, y, errors = _measured("n", n, "values", values, standard_errors)
+    return _extrapolated("n", 1.0 / sizes, y, errors, orders)
 
 
 @dataclass(frozen=True)
@@ -223,13 +231,13 @@ def convergence_order(
     s, e, deviations = _measured("sizes", sizes, "errors", errors, standard_errors)
     least_z = checks.real("least_z", least_z, at_least=0)
     for i in range(s.size):
-        noise = 0.0 if deviations is None else least_z * deviations[i]
+        noise = checks.SMALLEST if deviations is None else max(checks.SMALLEST, least_z * deviations[i])
         if abs(e[i]) <= noise:
             raise ValueError(
                 f"errors[{i}] = {e[i]:g} at size {s[i]:g}: must be more than {noise:g} away from 0"
                 + ("" if deviations is None else f", {least_z:g} standard errors")
             )
-    if np.any(e * e[0] < 0):
+    if np.any(np.sign(e) != np.sign(e[0])):
         raise ValueError(
             f"errors = {checks.shown(e.tolist())}: must all have one sign, or they follow no power of the size"
         )
@@ -237,11 +245,15 @@ def convergence_order(
     design = np.column_stack([np.ones(s.size), np.log(s) - centre])
     logs = np.log(np.abs(e))
     relative = None if deviations is None else deviations / np.abs(e)
-    coefficients, covariance, degrees, p_value = _least_squares("sizes", s, design, logs, relative)
+    named = "sizes, errors and standard_errors"
+    coefficients, covariance, degrees, p_value = _least_squares("sizes", named, s, design, logs, relative)
+    log_coefficient = coefficients[0] - coefficients[1] * centre
+    if abs(log_coefficient) > np.log(checks.LARGEST):
+        raise ValueError(f"{named}: the fitted coefficient is beyond 1e-100 and 1e+100 in size")
     return PowerLaw(
         exponent=float(coefficients[1]),
         standard_error=float(np.sqrt(covariance[1, 1])),
-        coefficient=float(np.sign(e[0]) * np.exp(coefficients[0] - coefficients[1] * centre)),
+        coefficient=float(np.sign(e[0]) * np.exp(log_coefficient)),
         degrees_of_freedom=degrees,
         p_value=p_value,
         errors_known=deviations is not None,
@@ -252,35 +264,44 @@ def _measured(
     size_name: str, sizes: ArrayLike, name: str, values: ArrayLike, standard_errors: ArrayLike | None
 ) -> tuple[Floats, Floats, Floats | None]:
     """Return sizes, values and standard errors as vectors of one length, checked."""
-    s, y = checks.finite_array(size_name, sizes), checks.finite_array(name, values)
-    errors = None if standard_errors is None else checks.finite_array("standard_errors", standard_errors)
-    if s.ndim != 1 or s.size < 2 or np.any(s <= 0):
+    s, y = checks.positive_array(size_name, sizes), checks.finite_array(name, values)
+    errors = None if standard_errors is None else checks.positive_array("standard_errors", standard_errors)
+    if s.ndim != 1 or s.size < 2:
         raise ValueError(f"{size_name} = {checks.shown(sizes)}: must be a vector of at least two positive sizes")
     for other, array in ((name, y), ("standard_errors", errors)):
         if array is not None and array.shape != s.shape:
             raise ValueError(f"{other} of shape {array.shape}: must have one number for each size, {s.shape}")
-    if errors is not None and np.any(errors <= 0):
-        raise ValueError(f"standard_errors = {checks.shown(errors.tolist())}: must be positive")
     return s, y, errors
 
 
+_WORST_CONDITION = 1e14
+
+
 def _least_squares(
-    size_name: str, sizes: Floats, design: Floats, y: Floats, errors: Floats | None
+    size_name: str, named: str, sizes: Floats, design: Floats, y: Floats, errors: Floats | None
 ) -> tuple[Floats, Floats, int, float | None]:
-    """Return coefficients, their covariance, degrees of freedom and the p-value of the fit."""
+    """Return coefficients, their covariance, degrees of freedom and the p-value; `named` are all the arguments."""
     count = design.shape[1]
     needed = count if errors is not None else count + 1
     if y.size < needed or np.unique(sizes).size < count:
         raise ValueError(
             f"{size_name} = {checks.shown(sizes.tolist())}: must be at least {needed} sizes, {count} of them different,"
-            f" to fit {count} numbers" + ("" if errors is not None else " and their errors")
+            f" to fit {count} numbers (those of the orders and a constant)"
+            + ("" if errors is not None else " and their errors")
         )
     weights = np.ones_like(y) if errors is None else 1 / errors
-    q, r = np.linalg.qr(design * weights[:, np.newaxis])
-    inverse = np.linalg.inv(r)
-    coefficients = inverse @ (q.T @ (y * weights))
-    covariance = inverse @ inverse.T
-    residual = float((((y - design @ coefficients) * weights) ** 2).sum())
+    # In units of the largest weight, and each column of its own size.
+    q, r = np.linalg.qr(design * (weights / weights.max())[:, np.newaxis])
+    units = np.abs(r).max(axis=0)
+    if np.any(units < checks.SMALLEST) or np.linalg.cond(r / np.maximum(units, checks.SMALLEST)) > _WORST_CONDITION:
+        raise ValueError(f"{named}: so extreme that a fit cannot tell its {count} numbers from each other")
+    with np.errstate(all="ignore"):
+        inverse = np.linalg.inv(r / units) / units[:, np.newaxis]
+        coefficients = inverse @ (q.T @ (y * (weights / weights.max())))
+        covariance = inverse @ inverse.T / weights.max() ** 2
+        residual = float((((y - design @ coefficients) * weights) ** 2).sum())
+    if not (np.all(np.isfinite(coefficients)) and np.all(np.isfinite(covariance)) and not np.isnan(residual)):
+        raise ValueError(f"{named}: so extreme that a fit leaves the range of numbers")
     degrees = y.size - count
     if errors is None:
         return coefficients, covariance * residual / degrees, degrees, None

@@ -258,7 +258,9 @@ def mean_with_controls(samples: ArrayLike, controls: ArrayLike) -> Estimate:
     """
     array: NDArray[np.float64] = checks.finite_array("samples", samples)
     known: NDArray[np.float64] = checks.finite_array("controls", controls)
-    known = known.reshape(known.shape[0] if known.ndim else 1, -1)
+    if known.ndim not in (1, 2) or known.size == 0:
+        raise ValueError(f"controls of shape {known.shape}: must be of shape (N,) or (N, m), with at least one control")
+    known = known.reshape(known.shape[0], -1)
     count, m = known.shape
     if array.ndim == 0 or array.shape[0] != count or count < m + 10:
         raise ValueError(

@@ -394,18 +394,10 @@ def rbm_transition_cdf(y: ArrayLike, x: ArrayLike, t: ArrayLike, beta: float, va
     >>> round(rbm_transition_cdf(1.0, 0.0, 1e6, beta=1.0), 9)  # 1 − exp(−1)
     0.632120559
     """
-    level, start, time = (checks.finite_array(name, v) for name, v in (("y", y), ("x", x), ("t", t)))
+    level, start, time = checks.finite_array("y", y), _start(x), checks.positive_array("t", t)
     beta, variance = checks.real("beta", beta), checks.real("variance", variance, above=0)
-    if np.any(start < 0):
-        raise ValueError(f"x = {start.min():g}: must be at least 0")
-    if np.any(time <= 0):
-        raise ValueError(f"t = {time.min():g}: must be above 0")
-    inside = np.maximum(level, 0)
-    scale = np.sqrt(variance * time)
-    first = scipy.special.log_ndtr((inside - start + beta * time) / scale)
-    # In logarithms: exp(−2βy/variance) alone overflows where its product with Φ is small.
-    ratio = scipy.special.log_ndtr((-inside - start + beta * time) / scale) - 2 * beta * inside / variance - first
-    return float_or_array(np.where(level < 0, 0.0, np.exp(first) * -np.expm1(np.minimum(ratio, 0))))
+    checks.broadcasting(y=level, x=start, t=time)
+    return _rbm_transition_cdf(level, start, time, beta, variance)
 
 
 def rbm_local_time_cdf(level: ArrayLike, x: ArrayLike, t: ArrayLike, beta: float, variance: float = 2.0) -> Any:
@@ -420,8 +412,33 @@ def rbm_local_time_cdf(level: ArrayLike, x: ArrayLike, t: ArrayLike, beta: float
     >>> round(rbm_local_time_cdf(0.0, 1.0, 0.5, beta=0.0), 6)  # P(|N(0, 1)| < 1): 0 was not reached
     0.682689
     """
-    values, start = checks.finite_array("level", level), checks.finite_array("x", x)
+    values, start, time = checks.finite_array("level", level), _start(x), checks.positive_array("t", t)
+    beta, variance = checks.real("beta", beta), checks.real("variance", variance, above=0)
+    checks.broadcasting(level=values, x=start, t=time)
+    reached = _rbm_transition_cdf(start + np.maximum(values, 0), np.zeros(()), time, -beta, variance)
+    return float_or_array(np.where(values < 0, 0.0, reached))
+
+
+# Below every logarithm of Φ here that is told from 0, and not so low that differences leave the range of floats.
+_LEAST_LOG = -1e301
+
+
+def _start(x: ArrayLike) -> NDArray[np.float64]:
+    start = checks.finite_array("x", x)
     if np.any(start < 0):
         raise ValueError(f"x = {start.min():g}: must be at least 0")
-    reached = rbm_transition_cdf(start + np.maximum(values, 0), 0.0, t, -checks.real("beta", beta), variance)
-    return float_or_array(np.where(values < 0, 0.0, reached))
+    return start
+
+
+def _rbm_transition_cdf(
+    level: NDArray[np.float64], start: NDArray[np.float64], time: NDArray[np.float64], beta: float, variance: float
+) -> Any:
+    inside = np.maximum(level, 0)
+    scale = np.sqrt(variance * time)
+    first, second = (
+        np.maximum(scipy.special.log_ndtr((side - start + beta * time) / scale), _LEAST_LOG)
+        for side in (inside, -inside)
+    )
+    # In logarithms: exp(−2βy/variance) alone overflows where its product with Φ is small.
+    ratio = second - 2 * beta * inside / variance - first
+    return float_or_array(np.where(level < 0, 0.0, np.exp(first) * -np.expm1(np.minimum(ratio, 0))))

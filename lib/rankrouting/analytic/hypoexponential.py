@@ -170,12 +170,18 @@ def float_or_array(value: Any) -> Any:
     return float(value) if np.ndim(value) == 0 else value
 
 
+_LEAST_X = 1e-280
+
+
 def _log_inverse(
     x: NDArray[np.float64], rates: NDArray[np.float64], kind: Literal["pdf", "cdf", "sf"]
 ) -> NDArray[np.float64]:
     """Return the log of the pdf, cdf or sf at x > 0, from the integral along the contour."""
-    parts = [_log_inverse_chunk(x[i : i + _CHUNK], rates, kind) for i in range(0, x.size, _CHUNK)]
-    return np.concatenate(parts) if parts else np.empty(0)
+    # So far down the cdf is proportional to x^m, the density to x^(m−1) and the sf is 1.
+    at = np.maximum(x, _LEAST_X)
+    parts = [_log_inverse_chunk(at[i : i + _CHUNK], rates, kind) for i in range(0, x.size, _CHUNK)]
+    power = {"cdf": rates.size, "pdf": rates.size - 1, "sf": 0}[kind]
+    return np.concatenate(parts) + power * np.log(x / at) if parts else np.empty(0)
 
 
 def _log_inverse_chunk(

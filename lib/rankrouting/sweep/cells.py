@@ -215,11 +215,13 @@ def grid(
     estimate = Stationary() if estimate is None else estimate
     axes: dict[str, Sequence[Any]] = {"n": n, "K": K, "upsilon": upsilon, "policy": policy, "seed": seed}
     for name, values in axes.items():
-        if isinstance(values, (str, Policy)) or not isinstance(values, (Sequence, np.ndarray)) or len(values) == 0:
+        is_list = isinstance(values, Sequence) or (isinstance(values, np.ndarray) and values.ndim == 1)
+        if not is_list or isinstance(values, (str, bytes, Policy)) or len(values) == 0:
             raise ValueError(f"{name} = {checks.shown(values)}: must be a list with at least one element")
     count = math.prod(map(len, axes.values()))
     if count > MOST_CELLS:
-        raise ValueError(f"the grid has {count} cells; at most {MOST_CELLS} are allowed")
+        lengths = ", ".join(f"{len(values)} of {name}" for name, values in axes.items())
+        raise ValueError(f"the grid has {count} cells; at most {MOST_CELLS} are allowed, not {lengths}")
     cells = [Cell(System(*place), estimate, one) for *place, one in product(*axes.values())]
     for name, values in axes.items():
         # The cells exist, so these are numbers and policies.
