@@ -290,7 +290,7 @@ def _simulators() -> Iterator[Mutant]:
     )  # fmt: skip
     yield Mutant(
         "idle times +5 %", "boundary", "each idle period counted 1.05 times", "kernels.events:idle_kernel",
-        edited("idle[i] += clock - empty_since[i]", "idle[i] += 1.05 * (clock - empty_since[i])"),
+        edited("idle[i] += now - empty_since[i]", "idle[i] += 1.05 * (now - empty_since[i])"),
     )  # fmt: skip
 
 

@@ -63,7 +63,7 @@ def test_trend_is_refused():
 
 
 def test_correlated_batches_are_refused(monkeypatch):
-    monkeypatch.setattr(estimate, "integrated_autocorrelation_time", lambda series, needed: 1.0)
+    monkeypatch.setattr(estimate, "_autocorrelation_times", lambda *_: 1.0)
     with pytest.raises(ValueError, match="means of its 20 batches are correlated"):
         estimate.batch_means(autoregression(0.0, 1000, 1, 5)[:, 0] + np.linspace(0, 3, 1000))
 
