@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import re
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,9 +14,11 @@ from typing import Any
 
 import nbformat
 import papermill
+from jupyter_core.paths import jupyter_runtime_dir
 from jupyter_core.utils import ensure_event_loop
 from nbclient.exceptions import DeadKernelError
 from papermill.exceptions import PapermillExecutionError
+from traitlets.config import Config
 
 # What goes wrong comes back as an exception; what these say besides is not for whoever runs a chapter: papermill's
 # own reader of parameters (`chapters` has read them before) and a kernel that was ended on purpose.
@@ -22,6 +26,10 @@ for _name in ("papermill", "nbclient", "traitlets"):
     logging.getLogger(_name).setLevel(logging.CRITICAL)
 
 _STARTS = 2
+# Seconds in which a kernel starts, and passes on what it shows, on a machine that is busy with others' work. That it
+# has died is noticed at once all the same.
+_START, _OUTPUT = 600, 60
+_LONGEST_PLACE = 100  # of a socket, with a number after it: systems allow from 103 bytes on
 # How objects without a picture of their own are shown: Text(0.5, 1.0, 'x'), [<matplotlib.lines.Line2D at 0x7f>].
 _OBJECT = re.compile(r"\s*[\[({]*\s*(Text\(|<[\w.]+[^>]*>)")
 
@@ -75,7 +83,9 @@ def _execute(source: Path, output: Path, parameters: Mapping[str, Any], folder: 
                 parameters=dict(parameters),
                 kernel_name="python3",
                 progress_bar=False,
-                start_timeout=120,
+                start_timeout=_START,
+                iopub_timeout=_OUTPUT,
+                config=Config(KernelManager=_transport()),
                 # Not papermill's own cwd, which would be that of all threads.
                 resources={"metadata": {"path": str(folder)}},
             )
@@ -92,6 +102,18 @@ def _execute(source: Path, output: Path, parameters: Mapping[str, Any], folder: 
         else:
             return _stray_output(output)
     raise AssertionError("unreachable")
+
+
+def _transport() -> dict[str, str]:
+    """Return how to speak with a kernel: by sockets in a private folder, if there can be.
+
+    A port that is free when it is chosen may be another kernel's when it is used.
+    """
+    place = str(Path(jupyter_runtime_dir()) / uuid.uuid4().hex[:8])
+    if os.name == "nt" or len(os.fsencode(place)) > _LONGEST_PLACE:
+        return {}
+    Path(place).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return {"transport": "ipc", "ip": place}
 
 
 def _is_dead_kernel(error: Exception) -> bool:

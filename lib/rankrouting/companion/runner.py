@@ -101,9 +101,14 @@ def _font_cache(otherwise: Path) -> Path:
     name = f"matplotlib-{metadata.version('matplotlib')}"
     folder = cache_folder(name) or otherwise / name
     if not any(folder.glob("fontlist-*.json")):
-        environment = os.environ | {"MPLCONFIGDIR": str(folder)}
         command = [sys.executable, "-c", "import matplotlib.font_manager"]
-        subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+        # Beside, since others that run at the same time must not see half a list.
+        with contextlib.suppress(OSError), tempfile.TemporaryDirectory(prefix=f".{name}-", dir=folder.parent) as beside:
+            environment = os.environ | {"MPLCONFIGDIR": beside}
+            subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+            folder.mkdir(parents=True, exist_ok=True)
+            for fonts in Path(beside).glob("fontlist-*.json"):
+                fonts.replace(folder / fonts.name)
     return folder
 
 
