@@ -121,7 +121,10 @@ class _LikePopen:
 
 def _kernel(arguments: list[str], folder: str, environment: dict[str, str], peak: Any) -> None:
     from ipykernel.kernelapp import IPKernelApp
+    from tqdm.std import tqdm
 
+    # The lock that it makes otherwise is a semaphore, which a kernel that is killed leaves behind.
+    tqdm.set_lock(threading.RLock())
     os.setsid()  # an interrupt from the keyboard is for the process that executes the chapter to act on
     os.environ.clear()
     os.environ.update(environment)
