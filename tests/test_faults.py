@@ -11,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -24,7 +25,7 @@ import pyarrow.parquet as pq
 import pytest
 from rankrouting import _threads, cli
 from rankrouting._cache import cache_folder
-from rankrouting.companion import book, pages, repository, results, runner
+from rankrouting.companion import book, execute, pages, repository, results, runner
 from rankrouting.companion.book import BuildFailed, build
 from rankrouting.companion.results import Results, replacing
 from rankrouting.companion.runner import ExecutionFailed, Run
@@ -449,6 +450,26 @@ def test_sixteen_runs_at_once_with_cold_caches_and_without_a_home_all_work(tmp_p
         assert f"n = {i}" in (tmp_path / f"{i}.ipynb").read_text("utf-8")
     assert [path.name for path in place.parent.iterdir()] == ["alpha"]
     assert any((tmp_path / "cold").rglob("*.nbi"))
+
+
+def test_kernels_speak_by_sockets_of_their_own_where_the_folder_has_a_short_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with tempfile.TemporaryDirectory() as short:
+        monkeypatch.setenv("JUPYTER_RUNTIME_DIR", f"{short}/runtime")
+        one, two = execute._transport(), execute._transport()
+        assert one["transport"] == "ipc" and one["ip"] != two["ip"] and Path(one["ip"]).parent.is_dir()
+    long = tmp_path / ("x" * 100)
+    monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(long))
+    assert execute._transport() == {} and not long.exists()
+
+
+@pytest.mark.slow
+def test_a_chapter_runs_where_the_folder_for_temporary_files_has_a_long_name(root: Path, tmp_path: Path) -> None:
+    long = tmp_path / ("x" * 100)
+    long.mkdir()
+    code, _, errors = finished(start("run", "alpha", cwd=tmp_path, root=root, TMPDIR=long))
+    assert (code, errors) == (0, "") and (tmp_path / "alpha.ipynb").is_file()
 
 
 # Where nothing can be written.

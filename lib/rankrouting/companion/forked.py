@@ -2,7 +2,8 @@
 
 To import what they use takes most chapters longer than what they compute. Kernels are therefore forked from one process
 (`multiprocessing`'s fork server) that has imported it all, and that ends by itself when nobody is left who could ask
-it for another. Where forking is not safe (macOS, Windows) each kernel starts from nothing, more slowly.
+it for another. Where forking is not safe (macOS, Windows) or the server has no place for its socket each kernel
+starts from nothing, more slowly.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import os
 import resource
 import signal
 import sys
+import tempfile
 import threading
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -20,7 +22,18 @@ from typing import Any
 import psutil
 from jupyter_client.provisioning.local_provisioner import LocalProvisioner
 
-_CONTEXT: Any = multiprocessing.get_context("forkserver" if sys.platform == "linux" else "spawn")
+
+def _start_method() -> str:
+    """Return how processes are started: by a fork server where that is safe and its socket's path short enough."""
+    try:
+        longest = len(os.fsencode(tempfile.gettempdir())) + len("/pymp-12345678/listener-12345678")
+    except FileNotFoundError:
+        return "spawn"
+    return "forkserver" if sys.platform == "linux" and longest <= _LONGEST_SOCKET else "spawn"
+
+
+_LONGEST_SOCKET = 107  # bytes, on Linux
+_CONTEXT: Any = multiprocessing.get_context(_start_method())
 # What chapters import; matplotlib must not choose its backend before the fork.
 _CONTEXT.set_forkserver_preload(
     [
