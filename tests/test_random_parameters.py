@@ -398,7 +398,7 @@ CASES: dict[str, Case] = {
     "estimate.ks_distance": Case(estimate.ks_distance, {"samples": samples, "law": samples, "level": levels}),
     "estimate.ks_distance to a law": Case(
         lambda samples, law, level: estimate.ks_distance(samples, lambda x: law, level),
-        {"samples": samples, "law": numbers, "level": levels},
+        {"samples": samples, "law": levels, "level": levels},
     ),
     "estimate.wasserstein_distance": Case(
         estimate.wasserstein_distance,

@@ -174,7 +174,7 @@ def _ks_to_law(x: Floats, cdf: Callable[[Floats], ArrayLike]) -> float:
     # At each sample, and just below it, where F_N has not jumped yet.
     for at, below in ((points, empirical), (np.nextafter(points, -np.inf), empirical - counts / x.size)):
         predicted = checks.finite_array("values of law", cdf(at))
-        if predicted.shape != at.shape:
+        if predicted.shape not in ((), at.shape):
             raise ValueError(f"values of law of shape {predicted.shape}: must be of shape {at.shape}")
         if np.any(predicted < -1e-9) or np.any(predicted > 1 + 1e-9):
             raise ValueError(

@@ -235,7 +235,7 @@ def convergence_order(
         if abs(e[i]) <= noise:
             raise ValueError(
                 f"errors[{i}] = {e[i]:g} at size {s[i]:g}: must be more than {noise:g} away from 0"
-                + ("" if deviations is None else f", {least_z:g} standard errors")
+                + ("" if deviations is None else f", least_z = {least_z:g} standard_errors")
             )
     if np.any(np.sign(e) != np.sign(e[0])):
         raise ValueError(
