@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import contextlib
 import importlib.util
 import json
 import os
@@ -358,4 +359,8 @@ def test_the_python_on_a_page_of_the_book_runs(name: str, tmp_path: Path, monkey
         # As many cells of the chapter as it takes until all names are there.
         while wanted(source, set(names)) and cells:
             exec(compile(cells.pop(0), name, "exec"), names)
-        exec(compile(source, name, "exec"), dict(names))
+        # A piece that is to fail says so: "raises" and the name of the error.
+        said = re.search(r"# .*\braises (\w+)", source)
+        with pytest.raises(ValueError) if said else contextlib.nullcontext() as caught:
+            exec(compile(source, name, "exec"), dict(names))
+        assert caught is None or type(caught.value).__name__ == said[1]  # type: ignore[index]
