@@ -10,6 +10,7 @@ from rankrouting import System, jsq, occupancy
 from rankrouting.kernels import events, random
 from rankrouting.kernels.occupancy import occupancy_kernel
 
+from .loops import advance, steps
 from .measure import Row, Seconds
 
 STEPS = 2e7
@@ -21,34 +22,19 @@ def rows() -> Iterator[Row]:
         system = System(1, K, K**0.5, jsq())
         yield Row(
             "occupancy", f"JSQ, {K} servers, K(1 − load) = √K", "steps/s", _occupancy(system), STEPS,
-            "event loop, sorted lengths", _sorted(system), STEPS,
+            "event loop, sorted lengths", advance(system, "events", STEPS / steps(system)), STEPS,
         )  # fmt: skip
-
-
-def _duration(system: System) -> np.ndarray:
-    return np.array([STEPS / (system.arrival_rate + system.K)])
 
 
 def _occupancy(system: System) -> Seconds:
     rates, rng = events.rates_of(system), np.random.default_rng(1)
+    duration = np.array([STEPS / steps(system)])
     state, out, averages = random.new_state(rng), np.empty((1, 6), dtype=np.int64), np.empty((1, 6))
 
     def run() -> float:
         start = occupancy.balanced(system.K, system.K)
         begin = time.perf_counter()
-        occupancy_kernel(start, _duration(system), out, averages, rates, rng, state)
-        return time.perf_counter() - begin
-
-    return run
-
-
-def _sorted(system: System) -> Seconds:
-    rates, rng = events.rates_of(system), np.random.default_rng(1)
-    state, out = random.new_state(rng), np.empty((1, system.K), dtype=np.int64)
-
-    def run() -> float:
-        begin = time.perf_counter()
-        events.sorted_kernel(np.ones(system.K, dtype=np.int64), _duration(system), out, rates, False, rng, state)
+        occupancy_kernel(start, duration, out, averages, rates, rng, state)
         return time.perf_counter() - begin
 
     return run

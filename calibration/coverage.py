@@ -117,7 +117,7 @@ def measured(case: Case, runs: int, parts: Parts) -> pd.DataFrame:
     spread: dict[str, list[float]] = {}
     for first in tqdm(range(0, runs, BATCH), desc=str(case), leave=False, disable=None, unit=f"{BATCH} runs"):
         seeds = range(first, min(first + BATCH, runs))
-        batch = true and parts.get(_key(case, f"{seeds.start}-{seeds.stop}"), lambda s=seeds: _batch(case, s))
+        batch = parts.get(_key(case, f"{seeds.start}-{seeds.stop}"), functools.partial(_batch, case, seeds)) if true else None
         for name, value, error in batch or ():
             target, target_error = true[name.split(",")[0]]
             scores.setdefault(name, []).append((value - target) / math.hypot(error, target_error))

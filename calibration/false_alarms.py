@@ -7,6 +7,7 @@ from each seed.
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,10 @@ KINDS = {
     "law": "law",
     "test": "test",
 }
+
+
+def _run(chapter: chapters.Chapter, values: dict[str, Any]) -> dict[str, Any]:
+    return packed(run_chapter(chapter, values))
 
 
 def packed(outcome: Outcome) -> dict[str, Any]:
@@ -58,7 +63,7 @@ def collect(seeds: int, profile: str, parts: Parts) -> dict[str, list[dict[str, 
             for one in book:
                 values = parameters[one.name] | {"seed": seed}
                 key = f"{one.name} {values} {prints[one.name]}"
-                run = parts.get(key, lambda one=one, values=values: packed(run_chapter(one, values)))
+                run = parts.get(key, functools.partial(_run, one, values))
                 if run is not None:
                     found[one.name].append(run | {"seed": seed})
     return found
@@ -147,7 +152,7 @@ def mean_scores(deviations: np.ndarray, replications: int) -> tuple[np.ndarray, 
 
 def red_runs(found: dict[str, list[dict[str, Any]]], seeds: int) -> dict[str, Any]:
     """Return in how many runs of the whole book something was red, with a Clopper-Pearson interval."""
-    by_seed = {seed: [] for seed in range(FIRST, FIRST + seeds)}
+    by_seed: dict[int, list[bool]] = {seed: [] for seed in range(FIRST, FIRST + seeds)}
     for runs in found.values():
         for run in runs:
             by_seed[run["seed"]].append(not run["error"] and all(one["holds"] for one in run["claims"].values()))

@@ -76,7 +76,7 @@ def edited(old: str, new: str) -> Callable[[Any], Any]:
 
     def change(function: Any) -> Any:
         python = getattr(function, "py_func", function)
-        module = inspect.getmodule(python)
+        module = sys.modules[python.__module__]
         source = inspect.getsource(module)
         if source.count(old) != 1:
             raise ValueError(f"{module.__name__}: has {source.count(old)} times the text {old!r}, not once")

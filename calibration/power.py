@@ -61,12 +61,12 @@ def matrix(profile: str, parts: Parts, only: set[str], names: set[str]) -> tuple
     calls = {}
     for one in tqdm(book, desc="what chapters call", leave=False, disable=None):
         key = f"touched {one.name} {prints[one.name]} {sorted({m.target for m in mutants})}"
-        calls[one.name] = parts.get(key, lambda one=one: touched(one, mutants, sizes[CHEAP][one.name])) or ()
+        calls[one.name] = parts.get(key, functools.partial(touched, one, mutants, sizes[CHEAP][one.name])) or ()
     rows = []
     right = {
         one.name: parts.get(
             f"no mistake | {one.name} {sizes[profile][one.name]} {prints[one.name]}",
-            lambda one=one: verdicts(run_chapter(one, sizes[profile][one.name])),
+            functools.partial(_without, one, sizes[profile][one.name]),
         )
         for one in book
     }
@@ -76,16 +76,20 @@ def matrix(profile: str, parts: Parts, only: set[str], names: set[str]) -> tuple
                 continue
             values = sizes[profile][one.name]
             key = f"{mutant.name} | {one.name} {values} {prints[one.name]}"
-            run = parts.get(key, lambda one=one, values=values, mutant=mutant: _with(mutant, one, values))
+            run = parts.get(key, functools.partial(_with, mutant, one, values))
             if run is not None:
                 rows += _rows(mutant, one.name, run, profile, right[one.name])
     called = {mutant.name: sum(mutant.target in targets for targets in calls.values()) for mutant in mutants}
     return pd.DataFrame(rows), called
 
 
+def _without(chapter: chapters.Chapter, values: dict[str, Any]) -> dict[str, Any]:
+    return verdicts(run_chapter(chapter, values))
+
+
 def _with(mutant: Mutant, chapter: chapters.Chapter, values: dict[str, Any]) -> dict[str, Any]:
     with replaced(mutant):
-        return verdicts(run_chapter(chapter, values))
+        return _without(chapter, values)
 
 
 def _rows(

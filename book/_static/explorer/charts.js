@@ -105,12 +105,16 @@
         ...(survival ? { tickvals: [0.001, 0.01, 0.1, 1] } : { nticks: 6 }),
       },
       legend: survival ? "low" : "right",
-      summary: `${survival ? "Survival function" : "Density"} of the ${WHAT[what]} under ${nameOf(system)}, of mean ${shown(chosen.mean)} and standard deviation ${shown(Math.sqrt(chosen.variance))}, between the curves of JSQ and of random routing.`,
+      summary:
+        `${survival ? "Survival function" : "Density"} of the ${WHAT[what]} under ${nameOf(system)}, ` +
+        `of mean ${shown(chosen.mean)} and standard deviation ${shown(Math.sqrt(chosen.variance))}, ` +
+        "between the curves of JSQ and of random routing.",
     });
     document.getElementById("rx-law-caption").textContent =
       what === "min"
         ? "All routers give the shortest queue the same law, exponential with rate υ: the curves coincide."
-        : `${nameOf(system)}: mean ${shown(chosen.mean)}, standard deviation ${shown(Math.sqrt(chosen.variance))}; above ${shown(2 * chosen.mean)}, twice the mean, with probability ${shown(chosen.sf(2 * chosen.mean))}.`;
+        : `${nameOf(system)}: mean ${shown(chosen.mean)}, standard deviation ${shown(Math.sqrt(chosen.variance))}; ` +
+          `above ${shown(2 * chosen.mean)}, twice the mean, with probability ${shown(chosen.sf(2 * chosen.mean))}.`;
   }
 
   /* The top of the density's axis: no curve is cut, but a steep one of JSQ does not flatten the others. */
@@ -153,7 +157,9 @@
       legend: "left",
       bargap: 0.2,
       showlegend: true,
-      summary: `Mean gaps under ${nameOf(system)}: the first is ${shown(means[0])}, the others from ${shown(Math.min(...edges))} to ${shown(Math.max(...edges))}.`,
+      summary:
+        `Mean gaps under ${nameOf(system)}: the first is ${shown(means[0])}, ` +
+        `the others from ${shown(Math.min(...edges))} to ${shown(Math.max(...edges))}.`,
     });
   }
 
@@ -175,11 +181,18 @@
     const levels = [
       { y: system.K, text: "random", colour: colours.random, dash: "dash", end: "right" },
       { y: 1, text: "JSQ", colour: colours.jsq, dash: "dot", end: "left" },
-      { y: 1 + excess, text: `${shown(100 * excess)} % above JSQ`, colour: colours.muted, dash: "dashdot", end: excess < system.K / 3 ? "left" : "right" },
+      {
+        y: 1 + excess,
+        text: `${shown(100 * excess)} % above JSQ`,
+        colour: colours.muted,
+        dash: "dashdot",
+        end: excess < system.K / 3 ? "left" : "right",
+      },
     ];
     for (const { y, text, colour, dash } of levels) {
       const line = { color: colour, width: 1.5, dash };
-      traces.push({ x: [first, last], y: [y, y], mode: "lines", line, showlegend: false, hovertemplate: `${text}: factor ${shown(y)}<extra></extra>` });
+      const hovertemplate = `${text}: factor ${shown(y)}<extra></extra>`;
+      traces.push({ x: [first, last], y: [y, y], mode: "lines", line, showlegend: false, hovertemplate });
     }
     const annotations = levels.map(({ y, text, colour, end }) => ({
       text,

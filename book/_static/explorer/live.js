@@ -38,7 +38,8 @@
       this.means = this.ofEach(formulas.meanTotal);
       document.getElementById("rx-middle").textContent = this.name;
       document.getElementById("rx-live-n").textContent =
-        `n = ${shown(this.rates.n)}, where ${shown(c * Math.sqrt(this.rates.n))} of ${shown(this.rates.n * K - upsilon * Math.sqrt(this.rates.n))} jobs per unit time are ranked by ${this.name}`;
+        `n = ${shown(this.rates.n)}, where ${shown(c * Math.sqrt(this.rates.n))} of ` +
+        `${shown(this.rates.n * K - upsilon * Math.sqrt(this.rates.n))} jobs per unit time are ranked by ${this.name}`;
       if (this.chain && this.chain.K === K && this.chain.n === this.rates.n) {
         this.chain.tune(this.rates);
         this.draw();

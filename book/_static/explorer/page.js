@@ -12,13 +12,38 @@
   const add = (spec, onChange) => new Control(spec, onChange);
   const controls = {
     K: add({ name: "K", label: "Queues <i>K</i>", values: Ks, value: 10, whole: true, said: (v) => `${v} queues` }, update),
-    upsilon: add({ name: "upsilon", label: "Slack <i>υ</i>", values: series(0.1, 100), value: 2, said: (v) => `slack ${shown(v)}` }, update),
+    upsilon: add(
+      { name: "upsilon", label: "Slack <i>υ</i>", values: series(0.1, 100), value: 2, said: (v) => `slack ${shown(v)}` },
+      update,
+    ),
     c: add({ name: "c", label: "Ranked <i>c</i>", values: cs, value: 8, said: (v) => `c = ${shown(v)}` }, update),
     d: add({ name: "d", label: "Sample <i>d</i>", values: upTo(10), value: 2, whole: true, said: (v) => `${v} sampled` }, update),
-    n: add({ name: "n", label: "<i>n</i>, jobs per unit time and server", values: series(100, 1e8), value: 10_000, whole: true, said: (v) => `n = ${shown(v)}` }, update),
-    speed: add({ name: "speed", label: "Jobs per second and server", values: series(0.1, 1e6), value: 1000, said: (v) => `${shown(v)} jobs per second` }, update),
-    excess: add({ name: "excess", label: "Excess over JSQ, in %", values: series(1, 1000), value: 50, said: (v) => `${shown(v)} percent above JSQ` }, update),
-    pace: add({ name: "pace", label: "Pace, jobs per second", values: series(1, 1e6), value: 5000, said: (v) => `${shown(v)} jobs per second` }, () => {}),
+    n: add(
+      {
+        name: "n",
+        label: "<i>n</i>, jobs per unit time and server",
+        values: series(100, 1e8), value: 10_000, whole: true,
+        said: (v) => `n = ${shown(v)}`,
+      },
+      update,
+    ),
+    speed: add(
+      {
+        name: "speed",
+        label: "Jobs per second and server",
+        values: series(0.1, 1e6), value: 1000,
+        said: (v) => `${shown(v)} jobs per second`,
+      },
+      update,
+    ),
+    excess: add(
+      { name: "excess", label: "Excess over JSQ, in %", values: series(1, 1000), value: 50, said: (v) => `${shown(v)} percent above JSQ` },
+      update,
+    ),
+    pace: add(
+      { name: "pace", label: "Pace, jobs per second", values: series(1, 1e6), value: 5000, said: (v) => `${shown(v)} jobs per second` },
+      () => {},
+    ),
     seed: add({ name: "seed", label: "Seed", values: upTo(100), value: 1, whole: true, said: (v) => `seed ${v}` }, () => live.reset()),
   };
   const live = new Live({
@@ -59,7 +84,9 @@
     const values = {
       messages: shown(asked * perSecond),
       "messages-note":
-        system.policy === "jsq" ? "all queues, for every job" : `JSQ: ${shown(formulas.communicationRate({ ...system, policy: "jsq" }, n) * perSecond)}`,
+        system.policy === "jsq"
+          ? "all queues, for every job"
+          : `JSQ: ${shown(formulas.communicationRate({ ...system, policy: "jsq" }, n) * perSecond)}`,
       asked: shown(asked / arrivalRate),
       "asked-note": `${shown(arrivalRate * perSecond)} jobs per second arrive`,
       load: percent(load),
@@ -72,7 +99,10 @@
     byId("rx-impossible").hidden = exists;
     say(
       "rx-impossible",
-      exists ? "" : `No such system: more jobs would be ranked than arrive. With these K, υ and c, n must be above ${shown((taken / system.K) ** 2)}.`,
+      exists
+        ? ""
+        : "No such system: more jobs would be ranked than arrive. " +
+            `With these K, υ and c, n must be above ${shown((taken / system.K) ** 2)}.`,
     );
   }
 
@@ -96,7 +126,8 @@
   function tell(system) {
     clearTimeout(telling);
     telling = setTimeout(() => {
-      say("rx-summary", `${charts.nameOf(system)}: mean total ${shown(formulas.meanTotal(system))} limit units, ${shown(formulas.workloadFactor(system))} times that of JSQ.`);
+      const [mean, factor] = [formulas.meanTotal(system), formulas.workloadFactor(system)].map(shown);
+      say("rx-summary", `${charts.nameOf(system)}: mean total ${mean} limit units, ${factor} times that of JSQ.`);
     }, 800);
   }
 

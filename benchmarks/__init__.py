@@ -1,0 +1,1 @@
+"""Measurements of speed, each against what else could be used: `make bench`."""
