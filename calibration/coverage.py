@@ -112,12 +112,13 @@ def truth(case: Case, parts: Parts) -> dict[str, tuple[float, float]] | None:
 
 def measured(case: Case, runs: int, parts: Parts) -> pd.DataFrame:
     """Return one row for each mean of a case: how often its interval covers, with a Clopper-Pearson interval."""
-    true = truth(case, parts)
+    true = truth(case, parts) or {}
     scores: dict[str, list[float]] = {}
     spread: dict[str, list[float]] = {}
-    for first in tqdm(range(0, runs, BATCH), desc=str(case), leave=False, disable=None, unit=f"{BATCH} runs"):
+    firsts = range(0, runs if true else 0, BATCH)
+    for first in tqdm(firsts, desc=str(case), leave=False, disable=None, unit=f"{BATCH} runs"):
         seeds = range(first, min(first + BATCH, runs))
-        batch = parts.get(_key(case, f"{seeds.start}-{seeds.stop}"), functools.partial(_batch, case, seeds)) if true else None
+        batch = parts.get(_key(case, f"{seeds.start}-{seeds.stop}"), functools.partial(_batch, case, seeds))
         for name, value, error in batch or ():
             target, target_error = true[name.split(",")[0]]
             scores.setdefault(name, []).append((value - target) / math.hypot(error, target_error))

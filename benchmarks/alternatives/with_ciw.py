@@ -18,7 +18,7 @@ from . import Simulated, uncounted
 NAME = "Ciw"
 
 
-class ShortestOfSample(ciw.routing.NodeRouting):
+class ShortestOfSample(ciw.routing.NodeRouting):  # type: ignore[misc]
     """Routes to the shortest of d sampled queues: the first of the shortest, as a sample is in random order."""
 
     def __init__(self, d: int) -> None:
@@ -32,7 +32,7 @@ class ShortestOfSample(ciw.routing.NodeRouting):
 def dispatcher(router: ciw.routing.NodeRouting) -> type[ciw.ArrivalNode]:
     """Return a class of arrival nodes that send each customer where the router says."""
 
-    class Dispatcher(ciw.ArrivalNode):
+    class Dispatcher(ciw.ArrivalNode):  # type: ignore[misc]
         def initialise(self) -> None:
             super().initialise()
             router.initialise(self.simulation, self)

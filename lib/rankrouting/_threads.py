@@ -23,13 +23,13 @@ class Pool(Executor):
     Parameters
     ----------
     threads : int
-        How many at most.
+        How many at most; the attribute of this name can be raised later.
     name : str
         What the names of the threads begin with.
     """
 
     def __init__(self, threads: int, name: str = "rankrouting") -> None:
-        self._most, self._name = threads, name
+        self.threads, self._name = threads, name
         self._threads: list[threading.Thread] = []
         self._waiting: SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = SimpleQueue()
 
@@ -37,7 +37,7 @@ class Pool(Executor):
         """Return the future of ``fn(*args, **kwargs)``."""
         future: Future[R] = Future()
         self._waiting.put((future, lambda: fn(*args, **kwargs)))
-        if len(self._threads) < self._most:
+        if len(self._threads) < self.threads:
             thread = threading.Thread(target=self._work, name=f"{self._name}-{len(self._threads)}", daemon=True)
             self._threads.append(thread)
             thread.start()

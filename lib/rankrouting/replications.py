@@ -7,7 +7,8 @@ any number of threads and in any order. `estimate` offers the statistics that ne
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import wait
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -22,6 +23,8 @@ from ._threads import Pool
 
 Result = TypeVar("Result")
 Seed = int | SeedSequence
+
+_SHORT = 1.5e-4  # seconds of a replication
 
 
 def seed_sequence(seed: Any) -> SeedSequence:
@@ -148,16 +151,30 @@ def _on_threads(
         leave=False,
     )
     results: list[Result] = []
-    pool = Pool(min(threads, len(batches)))
+    pool = Pool(1)
     try:
         with bar:
-            for part in map(batch, batches) if here else pool.map(batch, batches):
+            for part in map(batch, batches) if here else _on_pool(pool, batch, batches, threads):
                 results += part
                 bar.update(len(part))
     finally:
         # After an interrupt or an error, do not wait for the replications that are running.
         pool.shutdown(wait=False, cancel_futures=True)
     return results
+
+
+def _on_pool(
+    pool: Pool, batch: Callable[[range], list[Result]], batches: Sequence[range], threads: int
+) -> Iterator[list[Result]]:
+    """Yield the results of batches in order; more than one thread works on them if replications are long.
+
+    Short replications are mostly Python, in which threads wait for each other: two then take twice as long as one.
+    """
+    first = pool.submit(batch, batches[0])
+    if wait([first], _SHORT * len(batches[0])).not_done:
+        pool.threads = min(threads, len(batches))
+    for future in [first, *(pool.submit(batch, one) for one in batches[1:])]:
+        yield future.result()
 
 
 @dataclass(frozen=True)

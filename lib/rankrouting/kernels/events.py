@@ -12,6 +12,7 @@ rank every job have another one, `kernels.sorted`.
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import NamedTuple
 
@@ -34,8 +35,9 @@ class Rates(NamedTuple):
     alias: NDArray[np.int64]
 
 
+@functools.lru_cache(maxsize=64)  # asked for by each replication
 def rates_of(system: System) -> Rates:
-    """Return the rates of a system."""
+    """Return the rates of a system; the arrays are shared, kernels only read them."""
     p = system.rank_probabilities
     return Rates(
         float(system.n), system.uniform_rate / system.K, system.ranked_rate, bool(p[0] == 1.0), *alias_table(p)

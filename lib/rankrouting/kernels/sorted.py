@@ -13,6 +13,7 @@ alone.
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple
 
 import numpy as np
@@ -42,8 +43,9 @@ class EventTable(NamedTuple):
     event: NDArray[np.uint64]  # (cells, 2): below the threshold, and from it on
 
 
+@functools.lru_cache(maxsize=64)  # asked for by each replication
 def event_table(system: System) -> EventTable:
-    """Return the table of a system that ranks every job."""
+    """Return the table of a system that ranks every job; the arrays are shared, kernels only read them."""
     rates = np.empty(2 * system.K)
     rates[_SERVICE::2], rates[_ARRIVAL::2] = system.n, system.ranked_rate * system.rank_probabilities
     bits = (rates.size - 1).bit_length()
