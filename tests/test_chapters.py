@@ -11,8 +11,11 @@ from typing import Any
 
 import nbformat
 import pytest
+from rankrouting import System, mjsq, sweep
 from rankrouting.companion import chapters, provenance, repository
 from rankrouting.companion.chapters import ChapterError, Parameter, ParameterError, parse_parameters
+from rankrouting.replications import Estimate
+from rankrouting.sweep.file import read_sweep
 
 from minibook import ROOT, add_chapter, make_book, notebook  # isort: skip
 
@@ -239,3 +242,44 @@ def test_claims_of_the_book_name_theorems_of_the_book() -> None:
     for path in BOOK:
         named = set(re.findall(r"theorem=.?\"([^\"]+)", path.read_text("utf-8").replace("\\", "")))
         assert named - set(labels) == set(), path.name
+
+
+def cell(name: str, tag: str) -> str:
+    found = nbformat.read(ROOT / "book" / f"{name}.ipynb", as_version=4)
+    return next(one.source for one in found.cells if one.id == tag)
+
+
+def factor_cells(values: dict[str, Any]) -> list[Any]:
+    """The cells of the sweep that the workload chapter asks for."""
+    namespace: dict[str, Any] = values | {"System": System, "mjsq": mjsq, "sweep": sweep}
+    exec(cell("workload", "factor-cells"), namespace)
+    return list(namespace["cells"].values())
+
+
+def test_the_sweep_for_a_cluster_is_what_the_full_profile_asks_for() -> None:
+    values = chapters.find("workload").parameter_values(chapters.load_profile("full")["workload"])
+    assert values["from_table"]
+    for_cluster, _ = read_sweep(ROOT / "examples" / "workload_full.yml")
+    assert {one.key for one in for_cluster} == {one.key for one in factor_cells(values)}
+
+
+def test_a_table_of_a_sweep_gives_the_chapter_the_numbers_it_would_have_computed(book: Path) -> None:
+    workload = chapters.find("workload", ROOT)
+    values = workload.parameter_values({"queue_counts": [2], "K": 3, "sizes": [2_500, 3_600], "replications": 12})
+    cells = factor_cells(values)
+
+    def means(*, from_table: bool) -> dict[Any, Estimate]:
+        named = {(one.system.K, one.system.policy.c, one.system.n): one for one in cells}
+        namespace: dict[str, Any] = {"cells": named, "from_table": from_table, "sweep": sweep, "Estimate": Estimate}
+        namespace["tables_folder"] = repository.tables_folder
+        exec(cell("workload", "factor-means"), namespace)
+        found: dict[Any, Estimate] = namespace["means"]
+        return found
+
+    here = means(from_table=False)
+    assert not (book / "_build").exists()
+    sweep.sweep(cells, repository.tables_folder() / "workload.parquet", threads=2, progress=False)
+    finished = sorted((path, path.stat().st_mtime_ns) for path in repository.tables_folder().rglob("*.parquet"))[:-1]
+    assert means(from_table=True) == here
+    kept = sorted((path, path.stat().st_mtime_ns) for path in repository.tables_folder().rglob("*.parquet"))[:-1]
+    assert kept == finished  # no cell was computed again

@@ -33,6 +33,13 @@ def root() -> Path:
     return folder
 
 
+def tables_folder() -> Path:
+    """Make and return ``_build/tables`` of the repository, for tables that are computed before a chapter runs."""
+    folder = root() / "_build" / "tables"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
 def results_folder() -> Path:
     """Return the folder that has one folder of results for each chapter.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError, Executor, as_completed
 from contextlib import contextmanager
@@ -23,7 +24,7 @@ _CONNECT_SECONDS = 10
 
 def sweep(
     cells: Iterable[Cell],
-    output: str | Path,
+    output: str | Path | None = None,
     *,
     executor: Executor | None = None,
     threads: int | None = None,
@@ -36,9 +37,9 @@ def sweep(
     ----------
     cells : iterable of Cell
         For instance from `grid`. No cell twice.
-    output : path
+    output : path, optional
         The table, a file that ends in ``.parquet``; the folder with the ending ``.cells`` beside it has the
-        finished cells.
+        finished cells. Without it nothing is kept.
     executor : concurrent.futures.Executor, optional
         Where cells are computed, one thread a cell; it stays open. Default: threads of this process. For Dask,
         ``client.get_executor(pure=False)``.
@@ -85,8 +86,7 @@ def sweep(
         raise ValueError(f"threads = {threads}: not together with an executor")
     threads = checks.whole("threads", os.cpu_count() or 1 if threads is None else threads, at_most=checks.MOST_THREADS)
     progress = None if progress is None else checks.flag("progress", progress)
-    store = Store(output)
-    with store.opened():
+    with _store(output) as store, store.opened():
         waiting = [cell for cell in cells if store.load(cell) is None]
         # The longest first, so that none is left alone at the end.
         waiting.sort(key=lambda cell: -_expected(cell))
@@ -101,6 +101,16 @@ def sweep(
                     # After an interrupt, do not wait for the cells that are running.
                     pool.shutdown(wait=False, cancel_futures=True)
         return store.assemble(cells, level).to_pandas()
+
+
+@contextmanager
+def _store(output: str | Path | None) -> Iterator[Store]:
+    """Yield where cells are kept: at `output`, or for the time of the sweep."""
+    if output is not None:
+        yield Store(output)
+        return
+    with tempfile.TemporaryDirectory(prefix="rankrouting-") as folder:
+        yield Store(Path(folder) / "table.parquet")
 
 
 def _compute(cells: Sequence[Cell], executor: Executor, store: Store, bar: Any) -> None:
