@@ -12,6 +12,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import nbformat
 import pandas as pd
 from rankrouting.companion import repository
 
@@ -57,14 +58,22 @@ class Parts:
 
 
 def fingerprint(*files: Path) -> str:
-    """Return a hash of what the numbers of a part depend on: `files`, and the library without what makes pages."""
+    """Return a hash of what the numbers of a part depend on: the code in `files`, and the library without its pages."""
     package = repository.root() / "lib" / "rankrouting"
     kept = [one for one in sorted(package.rglob("*.py")) if not {"sweep", "cli.py", "plots.py"} & {*one.parts}]
     kept = [one for one in kept if "companion" not in one.parts or one.name == "claims.py"]
     digest = hashlib.sha256()
     for one in [*kept, *files]:
-        digest.update(one.read_bytes())
+        digest.update(_code(one))
     return digest.hexdigest()[:12]
+
+
+def _code(path: Path) -> bytes:
+    """Return the code of a notebook, without its text; other files as they are."""
+    if path.suffix != ".ipynb":
+        return path.read_bytes()
+    cells = nbformat.read(path, as_version=4).cells
+    return "\n\n".join(cell.source for cell in cells if cell.cell_type == "code").encode()
 
 
 def arguments(description: str, **defaults: Any) -> argparse.ArgumentParser:
