@@ -16,7 +16,7 @@ from scipy import fft, stats
 from . import checks
 from .distances import Distance, ks_distance, wasserstein_distance
 from .fits import Extrapolation, PowerLaw, convergence_order, extrapolate, extrapolate_n
-from .replications import Estimate, mean_of, mean_with_controls, replicate
+from .replications import Estimate, mean_of, mean_with_controls, replicate, together
 
 __all__ = [
     "Distance",
@@ -33,6 +33,7 @@ __all__ = [
     "mean_of",
     "mean_with_controls",
     "replicate",
+    "together",
     "wasserstein_distance",
 ]
 

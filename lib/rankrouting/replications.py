@@ -208,6 +208,33 @@ class Estimate:
         return standard_score(self.value, predicted, self.standard_error)
 
 
+def together(estimates: Sequence[Estimate], scale: ArrayLike = 1.0) -> Estimate:
+    """Return several estimates as one of arrays, each in units of its `scale`.
+
+    Parameters
+    ----------
+    estimates : sequence of Estimate
+        With values of one shape and equal numbers of replications.
+    scale : float or array, default 1
+        What values and standard errors are divided by; broadcast against the stacked values.
+
+    Raises
+    ------
+    ValueError
+        If there is none, or they have different numbers of replications.
+
+    Examples
+    --------
+    >>> together([Estimate(2.0, 0.1, 16), Estimate(3.0, 0.2, 16)], scale=2.0).value
+    array([1. , 1.5])
+    """
+    counts = {one.replications for one in estimates}
+    if len(counts) != 1:
+        raise ValueError(f"estimates: must be at least one, with equal numbers of replications, not {sorted(counts)}")
+    values, errors = (np.array([getattr(one, name) for one in estimates]) for name in ("value", "standard_error"))
+    return Estimate(values / scale, errors / scale, counts.pop())
+
+
 def standard_score(value: Any, predicted: ArrayLike, standard_error: Any) -> Any:
     """Return (value − predicted) over the standard error; raise if that is 0."""
     wanted = checks.finite_array("predicted", predicted)
