@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from rankrouting import System, mjsq
 from scipy import stats
 
 
@@ -53,3 +54,14 @@ def assert_same_law(rows, others, level=1e-4):
     assert table.shape[1] > 2, "too few cells to tell"
     p_value = stats.chi2_contingency(table).pvalue
     assert p_value > level, f"not the same law: chi-square p = {p_value:.2g}"
+
+
+def assert_pinned(value, independent, rtol=1e-9):
+    """The value is the independent one, and would not be if it were 5 % larger."""
+    np.testing.assert_allclose(value, independent, rtol=rtol)
+    with pytest.raises(AssertionError):
+        np.testing.assert_allclose(1.05 * np.asarray(value), independent, rtol=rtol)
+
+
+def mjsq_system(n=10_000, K=5, upsilon=1.0, c=3.0):
+    return System(n=n, K=K, upsilon=upsilon, policy=mjsq(c))
