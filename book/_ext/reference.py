@@ -62,6 +62,11 @@ def link_functions(app: Sphinx, doctree: nodes.document) -> None:
         block += line
 
 
+def without_aliases(app: Sphinx, what: str, name: str, obj: Any, skip: bool, options: Any) -> bool | None:
+    """Leave out the fields of named tuples that Python itself describes: their class does it better."""
+    return True if (getattr(obj, "__doc__", None) or "").startswith("Alias for field number") else None
+
+
 def _is_block(node: nodes.Node) -> bool:
     return isinstance(node, nodes.Element) and "label" in node.attributes and "realtype" in node.attributes
 
@@ -84,6 +89,7 @@ def resolve_name(app: Sphinx, env: Any, node: addnodes.pending_xref, shown: node
 def setup(app: Sphinx) -> dict[str, Any]:
     """Connect the above."""
     app.connect("autodoc-process-docstring", link_theorem)
+    app.connect("autodoc-skip-member", without_aliases)
     app.connect("doctree-read", link_functions)
     app.connect("missing-reference", resolve_name)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

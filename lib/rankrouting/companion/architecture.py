@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 _PACKAGE = Path(__file__).parents[1]
 
+_IN_LINE = 5  # boxes that are beside each other without touching
+
 
 def units() -> dict[str, str]:
     """Return each unit's name with the first line of its docstring, in alphabetical order."""
@@ -65,11 +67,12 @@ def layers(edges: Mapping[str, set[str]]) -> list[list[str]]:
 def draw(ax: Axes, edges: Mapping[str, set[str]]) -> None:
     """Draw the units as boxes in their layers, and a line from each to those that it imports.
 
-    An import that others imply (of what one imports already stands on it) is left out.
+    An import that others imply (of what one imports already stands on it) is left out. In a layer of many boxes every
+    other one is raised, so that none covers another.
     """
     levels = layers(edges)
     place = {
-        name: ((index + 0.5) / len(level), height)
+        name: ((index + 0.5) / len(level), height + 0.36 * (index % 2) * (len(level) > _IN_LINE))
         for height, level in enumerate(levels)
         for index, name in enumerate(level)
     }

@@ -310,7 +310,7 @@ class Ledger:
 
     def table(self) -> Table:
         """Return the claims as a table for the page."""
-        return claims_table(self.claims, caption=f"Claims of the chapter {self.chapter}.")
+        return claims_table(self.claims, caption="Claims of this chapter.")
 
     def save(self) -> Path:
         """Write the claims into the chapter's results, for the chapter *claims*; return the file."""

@@ -183,6 +183,7 @@ def _single_page(made: Path, target: Path) -> None:
     page = next(path for path in made.glob("*/*.html") if not path.parent.name.startswith("_"))
     text = page.read_text("utf-8")
     text = re.sub(r'(href|src)="\.\./results/', r'\1="../../results/', text)
+    text = re.sub(r'(href|src)="\.\./_static/', r'\1="_static/', text)
     made.rename(target)
     (target / "index.html").write_text(text, "utf-8")
     shutil.rmtree(target / page.parent.name)
@@ -211,6 +212,7 @@ def _print(browser: str, page: Path, target: Path) -> None:
         opened.goto(page.as_uri())
         opened.wait_for_function("window.MathJax && MathJax.startup && MathJax.startup.promise")
         opened.evaluate("MathJax.startup.promise.then(() => true)")
+        opened.evaluate("document.querySelectorAll('details.sd-dropdown').forEach((one) => { one.open = true; })")
         opened.pdf(
             path=str(target),
             format="A4",

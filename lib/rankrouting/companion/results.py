@@ -108,14 +108,27 @@ def spaced(text: str) -> str:
 
 
 def mathematics(text: str) -> str:
-    """Return text as HTML in which ``$…$`` is set as mathematics."""
+    r"""Return text as HTML in which ``$…$`` is set as mathematics, \`…\` as code and ``**…**`` in bold.
+
+    Examples
+    --------
+    >>> mathematics("`make book` of **all** $n > 1$")
+    '<code>make book</code> of <strong>all</strong> <span class="math tex2jax_process">\\(n &gt; 1\\)</span>'
+    """
     pieces = spaced(text).split("$")
     if len(pieces) % 2 == 0:
         raise ValueError(f"{text!r}: a $ is not closed")
     for i in range(1, len(pieces), 2):
         pieces[i] = rf"\({pieces[i]}\)"
     spans = ("{}", '<span class="math tex2jax_process">{}</span>')
-    return "".join(spans[i % 2].format(html.escape(piece)) for i, piece in enumerate(pieces))
+    escaped = map(html.escape, pieces)
+    return "".join(spans[i % 2].format(piece if i % 2 else _marked(piece)) for i, piece in enumerate(escaped))
+
+
+def _marked(text: str) -> str:
+    """Return escaped text with the marks of code and bold as elements."""
+    text = re.sub(r"(`+)(.+?)\1", r"<code>\2</code>", text)
+    return re.sub(r"\*\*(.+?)\*\*", r"<strong>\1</strong>", text)
 
 
 @dataclass(frozen=True)
