@@ -60,6 +60,10 @@ def _one_sentence(command: Callable[P, None]) -> Callable[P, None]:
             _stop(str(error), 2)
         except (BuildFailed, ClaimFailed, ExecutionFailed) as error:
             _stop(str(error), 1)
+        except BrokenPipeError:
+            # Whoever reads has enough, as `head` has; nothing more is to be written, at the end either.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(1) from None
         except OSError as error:
             # A disk that is full or read-only, too many open files: nothing that a traceback would explain.
             where = f"{error.filename}: " if error.filename else ""
@@ -166,7 +170,11 @@ def claims(
         chapters.load_profile(profile)
     folder = repository.root() / "_build" / profile / "results"
     if not folder.is_dir():
-        raise FileNotFoundError(f"the profile {profile} has not been built: run `rankrouting book --profile {profile}`")
+        built = [one for one in chapters.profiles() if (repository.root() / "_build" / one / "results").is_dir()]
+        others = f", or add --profile {built[0]}, which is" if built else ""
+        raise FileNotFoundError(
+            f"the profile {profile} has not been built: run `rankrouting book --profile {profile}`{others}"
+        )
     found = load_claims(folder=folder)
     rows: list[tuple[str, ...]] = [
         ("claim", "predicted", "measured", "s.e.", "allowance", "z", "resolution", "verdict")
@@ -210,7 +218,7 @@ def verify(
         found = verify(one, published, repository.root())
         print(*found.lines(), sep="\n", flush=True)
         different += not found.same
-    print(f"{len(wanted)} chapters, {different} different")
+    print(f"{len(wanted)} chapter{'s' if len(wanted) > 1 else ''}, {different} different")
     if different:
         raise typer.Exit(1)
 

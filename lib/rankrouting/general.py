@@ -113,6 +113,7 @@ def mg1_mean(system: System, service: TimeLaw) -> float:
     24.99
     """
     exponential_mean = analytic.mm1_mean(system)
+    service = _streams(system, service, None, None).service
     return system.load + system.load * exponential_mean * (1 + service.scv) / 2
 
 
@@ -391,11 +392,12 @@ def _control_weights(of_limit: Limit | CollapsedLimit) -> Floats:
 def _streams(system: System, service: TimeLaw, arrivals: TimeLaw | None, ranked_arrivals: TimeLaw | None) -> Streams:
     """Return the laws, checked."""
     if not isinstance(system, System):
-        raise ValueError(f"system = {system!r}: must be a System")
-    laws = Streams(service, arrivals or exponential(), ranked_arrivals or exponential())
+        raise ValueError(f"system = {checks.shown(system)}: must be a System")
+    given = (exponential() if law is None else law for law in (arrivals, ranked_arrivals))
+    laws = Streams(service, *given)
     for name, law in laws._asdict().items():
         if not isinstance(law, TimeLaw):
-            raise ValueError(f"{name} = {law!r}: must be a TimeLaw, for instance time_laws.erlang(4)")
+            raise ValueError(f"{name} = {checks.shown(law)}: must be a TimeLaw, for instance time_laws.erlang(4)")
     if system.policy.ranks_every_job and arrivals not in (None, exponential()):
         raise ValueError(
             f"arrivals = {arrivals}: {system.policy.name} ranks every job, so that there is no uniform stream;"

@@ -19,6 +19,8 @@ Floats = NDArray[np.float64]
 
 _TOLERANCE = 1e-8
 _EDGE = 1e-8
+_MOST_CELLS = 20_000
+_LATEST = 1e6
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +76,7 @@ def survival_path(
     largest : float
         Where the grid ends; no queue may come near.
     cells : int, default 400
-        Cells of the grid. The error is of order 1/cells².
+        Cells of the grid, at most 20,000. The error is of order 1/cells².
 
     Returns
     -------
@@ -83,7 +85,8 @@ def survival_path(
     Raises
     ------
     ValueError
-        If an argument is out of range, or more than 1e-8 of the queues come to the end of the grid.
+        If an argument is out of range, the cells are too wide for the drifts, or more than 1e-8 of the queues come to
+        the end of the grid.
 
     Notes
     -----
@@ -96,13 +99,26 @@ def survival_path(
     True
     """
     times = checks.sample_times(times)
-    d, cells = checks.whole("d", d, at_least=2), checks.whole("cells", cells, at_least=10)
+    if times[-1] > _LATEST:
+        raise ValueError(f"times up to {times[-1]:g}: must be at most {_LATEST:g}")
+    d = checks.whole("d", d, at_least=2, at_most=1000)
+    cells = checks.whole("cells", cells, at_least=10, at_most=_MOST_CELLS)
     slack, rate = checks.real("slack", slack), checks.real("rate", rate, at_least=0)
-    x = np.linspace(0.0, checks.real("largest", largest, above=0), cells + 1)
+    largest = checks.real("largest", largest, above=0)
+    # The central differences of the flux oscillate where a queue's drift, at its fastest, crosses two cells in the
+    # time in which it diffuses across one.
+    needed = max(abs(slack + rate), abs(slack + rate - d * rate)) * largest / 2
+    if cells < needed:
+        raise ValueError(f"cells = {cells}: too few for these rates and largest = {largest:g}: at least {needed:.4g}")
+    if not callable(initial):
+        raise ValueError(f"initial = {checks.shown(initial)}: must be a function of an array")
+    x = np.linspace(0.0, largest, cells + 1)
     h = x[1]
     start = checks.finite_array("initial", initial(x))
     if start.shape != x.shape or abs(start[0] - 1) > 1e-12 or np.any(np.diff(start) > 0) or start[-1] < 0:
         raise ValueError("initial: must be nonincreasing from 1 at x = 0, and at least 0")
+    if start[-1] > _EDGE:
+        raise ValueError(f"largest = {largest:g}: must be so large that no queue starts near; more than {_EDGE:g} do")
 
     def flux(G: Floats) -> Floats:
         return (slack + rate) * G - rate * G**d
@@ -120,6 +136,6 @@ def survival_path(
         raise ValueError(f"cells = {cells}: the equation could not be solved: {solution.message}")
     survival = np.zeros((times.size, cells + 1))
     survival[:, 0], survival[:, 1:-1] = 1.0, solution.y.T
-    if max(start[-1], survival[:, -2].max()) > _EDGE:
+    if not survival[:, -2].max() <= _EDGE:
         raise ValueError(f"largest = {largest:g}: must be so large that no queue comes near; more than {_EDGE:g} do")
     return MeanFieldPath(times, x, survival)

@@ -23,6 +23,7 @@ from .replications import Estimate, Seed, mean_of, mean_with_controls, replicate
 Floats = NDArray[np.float64]
 
 _MOST_STEPS = 1e13
+_MOST_DEPTH = 10_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +122,7 @@ def simulate_stationary(
         makes a short warm-up enough.
     replications : int, default 32
         Independent runs, at least 13.
-    depth : int, default 4
+    depth : int, default 4, at most 10,000
         How many of the numbers q_1, q_2, … are returned.
     seed : int or SeedSequence, default 0
         Equal seeds give equal numbers.
@@ -157,7 +158,7 @@ def simulate_stationary(
     horizon = checks.real("horizon", horizon, above=0)
     warmup = checks.real("warmup", warmup, at_least=0)
     replications = checks.whole("replications", replications, at_least=13)
-    depth = checks.whole("depth", depth)
+    depth = checks.whole("depth", depth, at_most=_MOST_DEPTH)
     rate = system.arrival_rate + system.n * system.K
     if not replications * (horizon + warmup) * rate < _MOST_STEPS:
         raise ValueError(
@@ -185,7 +186,7 @@ def simulate_stationary(
 def _check_system(system: System) -> None:
     """Raise unless this is a stable system in which every job is ranked."""
     if not isinstance(system, System):
-        raise ValueError(f"system = {system!r}: must be a System")
+        raise ValueError(f"system = {checks.shown(system)}: must be a System")
     if not system.policy.ranks_every_job:
         raise ValueError(f"policy = {system.policy.name}: must rank every job, as jsq() and power_of_d(d) do")
     if not system.upsilon > 0:

@@ -63,7 +63,7 @@ def simulate_pauses(
     ((4, 3, 3), True)
     """
     if not isinstance(system, System):
-        raise ValueError(f"system = {system!r}: must be a System")
+        raise ValueError(f"system = {checks.shown(system)}: must be a System")
     grid = checks.sample_times(times)
     replications = checks.whole("replications", replications)
     checks.result_fits(replications, grid.size, system.K)

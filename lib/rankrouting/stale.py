@@ -102,7 +102,7 @@ def simulate_stale(
     (True, True)
     """
     if not isinstance(model, System | Limit):
-        raise ValueError(f"model = {model!r}: must be a System or a Limit")
+        raise ValueError(f"model = {checks.shown(model)}: must be a System or a Limit")
     if isinstance(model, System) and model.policy.ranks_every_job:
         raise ValueError(f"policy = {model.policy.name}: must rank a stream of rate c√n, not every job")
     start_law = analytic.gap_law(model)

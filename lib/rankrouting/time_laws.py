@@ -21,6 +21,8 @@ from numpy.typing import NDArray
 from . import checks
 from .kernels import service
 
+_LARGEST_SCV = 1e6  # of a mixture of exponentials, whose rarer part has about a share of half of one over it
+
 
 @dataclass(frozen=True)
 class TimeLaw:
@@ -115,14 +117,14 @@ def with_scv(scv: float) -> TimeLaw:
     Raises
     ------
     ValueError
-        If `scv` is negative.
+        If `scv` is negative or above 10⁶.
 
     Examples
     --------
     >>> [with_scv(scv).name for scv in (0.0, 0.5, 1.0, 4.0)]
     ['deterministic', 'gamma(0.5)', 'exponential', 'hyperexponential']
     """
-    scv = checks.real("scv", scv, at_least=0)
+    scv = checks.real("scv", scv, at_least=0, at_most=_LARGEST_SCV)
     if scv == 0:
         return deterministic()
     if scv < 1:
@@ -158,9 +160,9 @@ def hyperexponential(scv: float) -> TimeLaw:
     Raises
     ------
     ValueError
-        If `scv` is below 1.
+        If `scv` is below 1 or above 10⁶.
     """
-    scv = checks.real("scv", scv, at_least=1)
+    scv = checks.real("scv", scv, at_least=1, at_most=_LARGEST_SCV)
     p = (1 + math.sqrt((scv - 1) / (scv + 1))) / 2
     third = 6 * sum(q / (2 * q) ** 3 for q in (p, 1 - p))
     return TimeLaw(

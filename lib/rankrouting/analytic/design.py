@@ -125,11 +125,14 @@ class Design:
     messages_saved : float
         Share of JSQ's messages, K a job, that are not sent.
     mean_jobs, mean_jobs_jsq, mean_jobs_random : float
-        Mean number of jobs in all queues, and that under JSQ and under random routing.
+        Mean number of jobs in all queues, and that under JSQ and under random routing, as the limit has them.
     gap_jobs : float
-        Mean of the smallest gap beyond the first in jobs: the formulas of the limit need it well above 1.
+        Mean of the smallest gap beyond the first in jobs. Means need it well above 1, most of all `mean_jobs_jsq`, and
+        with it the target `excess`; else simulate. The 99th percentile, which is made by the large gaps, needs less.
     mean_ms, p95_ms, p99_ms : float
-        Mean, 95th and 99th percentile of the time a job spends in the system, in milliseconds.
+        Mean, 95th and 99th percentile of the time a job spends in the system, in milliseconds. Ranked jobs count with
+        their share at this n, which the limit neglects: so Little's law holds between mean_ms and mean_jobs to leading
+        order only.
     """
 
     system: System
@@ -200,7 +203,7 @@ def design(
     unit = checks.real("unit_seconds", unit_seconds, above=0)
     d = K if d is None else checks.whole("d", d)
     if not 2 <= d <= K:
-        raise ValueError(f"d = {d}: must be from 2 to K = {K}; a single queue tells nothing")
+        raise ValueError(f"d = {checks.shown(d)}: must be from 2 to K = {K}; a single queue tells nothing")
     given = {"excess": excess, "mean_jobs": mean_jobs, "p99_ms": p99_ms}
     named = [name for name, value in given.items() if value is not None]
     if len(named) != 1:

@@ -36,7 +36,10 @@ def root() -> Path:
 def tables_folder() -> Path:
     """Make and return ``_build/tables`` of the repository, for tables that are computed before a chapter runs."""
     folder = root() / "_build" / "tables"
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise PermissionError(f"{folder}: must be a folder, or a place where one can be made") from error
     return folder
 
 

@@ -109,7 +109,7 @@ class Published:
                 return path
         raise FileNotFoundError(
             f"chapter {name} is not published in {self.folder}: there is neither executed/{name}.ipynb, as in a build,"
-            f" nor _sources/book/{name}.ipynb, as in its pages"
+            f" nor _sources/book/{name}.ipynb, as in its pages; --profile names another build"
         )
 
     @property
