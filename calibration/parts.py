@@ -60,7 +60,7 @@ class Parts:
 def fingerprint(*files: Path) -> str:
     """Return a hash of what the numbers of a part depend on: the code in `files`, and the library without its pages."""
     package = repository.root() / "lib" / "rankrouting"
-    kept = [one for one in sorted(package.rglob("*.py")) if not {"sweep", "cli.py", "plots.py"} & {*one.parts}]
+    kept = [one for one in sorted(package.rglob("*.py")) if not {"sweep", "cli.py", "plots"} & {*one.parts}]
     kept = [one for one in kept if "companion" not in one.parts or one.name == "claims.py"]
     digest = hashlib.sha256()
     for one in [*kept, *files]:

@@ -21,7 +21,7 @@ import numpy as np
 from ._cache import cache_folder
 
 # Nothing that is compiled depends on these: editing them recompiles nothing.
-_WITHOUT_KERNELS = {"cli.py", "companion", "plots.py", "sweep"}
+_WITHOUT_KERNELS = {"cli.py", "companion", "plots", "sweep"}
 
 
 def _hash(without: Set[str]) -> str:

@@ -30,7 +30,6 @@ _OF_EVERY_FIGURE = (
     "plots.measured",
     "plots.log_ticks",
     "plots.COLOURS",
-    "plots.LINES",
     "plots.POLICY_COLOURS",
     "plots.THEORY",
     "plots.mpl",
