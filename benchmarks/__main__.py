@@ -13,7 +13,7 @@ from pathlib import Path
 import pandas as pd
 from tqdm import tqdm
 
-from . import library, loops, methods, occupancy, service
+from . import beyond, library, loops, methods, occupancy, service
 from .measure import RUNS, machine
 
 RESULTS = Path(__file__).parent / "results"
@@ -31,6 +31,7 @@ def main() -> None:
             *methods.threads_and_diffusion(),
             *methods.answer(),
             *occupancy.rows(),
+            *beyond.rows(),
             *library.start(),
             *library.memory(),
             *library.exact(),
