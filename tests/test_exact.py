@@ -1,11 +1,8 @@
 """Exact laws at finite n, against closed forms and against chains written out state by state."""
 
-import itertools
-
 import numpy as np
 import pytest
 import scipy.linalg
-import scipy.sparse as sp
 from rankrouting import (
     System,
     UnstableError,
@@ -19,7 +16,8 @@ from rankrouting import (
     random_routing,
 )
 from rankrouting.exact import _chain, _multigrid, _qbd, laws
-from scipy.sparse.linalg import splu
+
+from naive_chains import naive_generator, naive_pauses, naive_stationary  # isort: skip
 
 POLICIES = {
     "MJSQ": mjsq(c=1.0),
@@ -37,38 +35,6 @@ POLICIES = {
 
 def case(n=25, K=2, upsilon=1.0, c=2.0):
     return System(n=n, K=K, upsilon=upsilon, policy=mjsq(c))
-
-
-# ---- Slow twins: each queue moves on its own, then the lengths are sorted -----------------------------
-
-
-def naive_generator(system, longest):
-    """Rates between sorted tuples of at most `longest`; ties need no rule, sorting does it."""
-    states = [s for s in itertools.product(range(longest + 1), repeat=system.K) if list(s) == sorted(s)]
-    index = {state: i for i, state in enumerate(states)}
-    matrix = sp.lil_array((len(states), len(states)))
-    for state, i in index.items():
-        for k in range(system.K):
-            for step, rate in ((1, system.rank_arrival_rates[k]), (-1, system.n)):
-                target = list(state)
-                target[k] += step
-                j = index.get(tuple(sorted(target)))
-                if j is not None and target[k] >= 0:
-                    matrix[i, j] += rate
-                    matrix[i, i] -= rate
-    return states, matrix.tocsc()
-
-
-def solve(matrix):
-    """Stationary law of a generator by a direct solve, state 0 set to one."""
-    law = np.ones(matrix.shape[0])
-    law[1:] = splu(-matrix[1:, 1:].T.tocsc()).solve(matrix[[0], 1:].toarray()[0])
-    return law / law.sum()
-
-
-def naive_stationary(system, longest):
-    states, matrix = naive_generator(system, longest)
-    return dict(zip(states, solve(matrix), strict=True))
 
 
 def as_dict(states, probabilities):
@@ -486,26 +452,6 @@ def test_overload_gap_law_arguments():
         exact.overload_gap_law(case(K=3, upsilon=-1.0))
     with pytest.raises(UnstableError, match="lambda_2"):
         exact.overload_gap_law(System(n=25, K=2, upsilon=-1.0, policy=random_routing()))
-
-
-def naive_pauses(system, largest):
-    """The chain of the gaps: a move that would break the order is lost, so the last queue gains freely."""
-    K, rates = system.K, system.rank_arrival_rates
-    states = list(itertools.product(range(largest + 1), repeat=K))
-    index = {state: i for i, state in enumerate(states)}
-    matrix = sp.lil_array((len(states), len(states)))
-    for state, i in index.items():
-        for k in range(K):
-            for step, rate in ((1, rates[k]), (-1, system.n)):
-                target = list(state)
-                target[k] += step
-                if k + 1 < K:
-                    target[k + 1] -= step
-                j = index.get(tuple(target))
-                if j is not None:
-                    matrix[i, j] += rate
-                    matrix[i, i] -= rate
-    return np.array(states), solve(matrix.tocsc())
 
 
 @pytest.mark.parametrize(("K", "policy"), [(1, jsq()), (2, mjsq(0.5)), (2, msblb(0.5, [0.4, 0.6]))])
