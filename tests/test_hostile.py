@@ -157,8 +157,11 @@ def test_a_chapter_is_true_or_refuses_with_any_parameters(
         ("output: ../../pwned.ipynb\n", "no parameter 'output'"),
         ("\x00n: 1\n", "not YAML"),
         ("n: 1\n---\nn: 2\n", "not YAML"),
+        ("n: 010\n", "010 must be written as a decimal number"),
+        ("n: 1:30\n", "1:30 must be written as a decimal number"),
+        ("cs: [1:30.5]\n", "1:30.5 must be written as a decimal number"),
     ],
-    ids=range(29),
+    ids=range(32),
 )
 def test_a_hostile_file_is_refused_in_one_sentence_and_does_nothing(book: Path, text: str, said: str) -> None:
     mine = book.parent / "mine.yml"

@@ -409,7 +409,7 @@ def _load(text: str, deepest: int) -> Any:
 
 
 class _StrictLoader(yaml.SafeLoader):
-    """A YAML loader that refuses a name given twice, where PyYAML would take the last."""
+    """A YAML loader that refuses a name given twice, where PyYAML would take the last, and numbers it would misread."""
 
     def construct_mapping(self, node: Any, deep: bool = False) -> Any:
         names: set[str] = set()
@@ -421,6 +421,14 @@ class _StrictLoader(yaml.SafeLoader):
                     raise yaml.constructor.ConstructorError(None, None, f"{key.value} is given twice", node.start_mark)
                 names.add(key.value)
         return super().construct_mapping(node, deep)
+
+    def construct_scalar(self, node: Any) -> Any:
+        # In YAML 1.1, 010 is eight and 1:30 is ninety.
+        is_number = node.tag in ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
+        if is_number and re.fullmatch(r"[-+]?(0[0-9_]+|[0-9_]+(:[0-9_.]+)+)", node.value):
+            message = f"{node.value} must be written as a decimal number"
+            raise yaml.constructor.ConstructorError(None, None, message, node.start_mark)
+        return super().construct_scalar(node)
 
 
 def _number(value: Any, kind: str) -> int | float | None:
