@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import errno
 import os
+import re
+import shutil
 import signal
 import sys
 import tempfile
@@ -66,12 +68,21 @@ def _one_sentence(command: Callable[P, None]) -> Callable[P, None]:
             raise typer.Exit(1) from None
         except OSError as error:
             # A disk that is full or read-only, too many open files: nothing that a traceback would explain.
-            where = f"{error.filename}: " if error.filename else ""
-            _stop(f"{where}{error.strerror or error}", 2 if error.errno == errno.EROFS else 1)
+            _stop(_reason(error), 2 if error.errno == errno.EROFS else 1)
         except KeyboardInterrupt:
             _stop("interrupted", 130)
 
     return wrapped
+
+
+def _reason(error: OSError) -> str:
+    """Return which file could not be read or written and why; of files that were copied, where to."""
+    if isinstance(error, shutil.Error) and error.args and isinstance(error.args[0], list):
+        _, target, text = error.args[0][0]  # of a folder's files, the first
+        found = re.search(r"Errno \d+\] ([^:]*)", str(text))
+        return f"{target}: {found[1] if found else text}"
+    place = error.filename2 or error.filename
+    return f"{place}: {error.strerror}" if place else str(error.strerror or error)
 
 
 def _interrupt(*_: Any) -> None:
