@@ -1,9 +1,9 @@
 # The book, built from nothing: docker build -t rankrouting . && docker run --rm -p 8000:8000 rankrouting
 FROM python:3.11.11-slim-bookworm
 
-# The browser prints the PDF; make and git run the set-up.
+# The browser prints the PDF; make runs the set-up.
 RUN apt-get update \
-    && apt-get install --yes --no-install-recommends chromium=* fonts-dejavu-core=* git=* make=* \
+    && apt-get install --yes --no-install-recommends chromium=* fonts-dejavu-core=* make=* \
     && rm -rf /var/lib/apt/lists/*
 
 RUN useradd --create-home reader

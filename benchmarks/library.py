@@ -16,23 +16,45 @@ queues.simulate_paths(system, [0.5, 1.0], replications=4, progress=False)
 result = {"seconds": time.perf_counter() - begin}
 """
 
-# Every kernel of the library is called once.
+# Every kernel of the library is called; one that was forgotten is an error.
 ALL = """
-import time, warnings
+import sys, time, warnings
 import numpy as np
-from rankrouting import System, diffusion, exact, jsq, mjsq, queues
+from rankrouting import (
+    System, diffusion, exact, general, halfin_whitt, jsq, mjsq, occupancy, pauses, queues, stale, time_laws
+)
 warnings.simplefilter("ignore")
-system = System(n=100, K=3, upsilon=1.0, policy=mjsq(c=2.0))
+system, steep, full = System(100, 3, 1.0, mjsq(2.0)), System(100, 3, 6.0, mjsq(4.0)), System(100, 3, 6.0, jsq())
+crowd = System(n=1, K=20, upsilon=2.0, policy=jsq())
+short = {"horizon": 2.0, "warmup": 0.5, "replications": 2, "progress": False}
 begin = time.perf_counter()
 for method in ("events", "jumps", "lazy"):
     queues.simulate_paths(system, [0.1], method=method, progress=False)
 queues.simulate_paths(system, [0.1], idle=True, progress=False)
-queues.simulate_paths(System(100, 3, 1.0, jsq()), [0.1], progress=False)
+queues.simulate_paths(full, [0.1], progress=False)
+queues.simulate_stationary(full, spacing=0.1, **short)
 for scheme in ("reflected", "projected"):
     for local_times in (False, True):
         diffusion.simulate_paths(system.limit(), [0.1], 1.0, 2, 0.01, 1, scheme=scheme, local_times=local_times)
+for model in (steep, steep.limit()):
+    stale.simulate_stale(model, 0.1, **short)
+pauses.simulate_pauses(system, [0.1], progress=False)
+general.simulate_paths(system, time_laws.exponential(), [0.1], progress=False)
+time_laws.exponential().sample(2, np.random.default_rng(1))
+occupancy.simulate_stationary(crowd, **short)
+halfin_whitt.stationary_means(1.0, step=0.05, **short)
 exact.stationary(System(9, 3, 1.0, mjsq(2.0)))
+exact.two_places(crowd)
+for K in (1, 2):
+    exact.transient(System(9, K, 0.5, mjsq(1.0)), 1.0, [0.5])
 result = {"seconds": time.perf_counter() - begin}
+kernels = {
+    f"{module}.{name}": value
+    for module, contents in sys.modules.copy().items()
+    for name, value in vars(contents).items()
+    if module.startswith("rankrouting.") and name.endswith("_kernel") and hasattr(value, "signatures")
+}
+assert len(kernels) > 15 and all(one.signatures for one in kernels.values())
 """
 
 LONG = """

@@ -146,6 +146,10 @@ def _more_ranked(factor: float) -> Callable[[System], System]:
     return wrong
 
 
+def _more_slack(factor: float) -> Callable[[System], System]:
+    return lambda system: dataclasses.replace(system, upsilon=factor * system.upsilon)
+
+
 def _formulas() -> Iterator[Mutant]:
     """Each formula up and down by 5 %."""
     plain = {
@@ -163,6 +167,21 @@ def _formulas() -> Iterator[Mutant]:
         "identities:idle_servers": "idle servers",
         "identities:mm1_mean": "mean of an M/M/1 queue",
         "identities:communication_rate": "messages",
+        "identities:mean_idle_time": "mean idle time",
+        "identities:overload_mean_excess": "mean excess in overload",
+        "identities:pauses_gap_ratios": "ratios of the gaps with pauses",
+        "first_order:corrected_mean_total": "mean total with its first correction",
+        "first_order:first_order_constant": "constant of order n^(−1/2)",
+        "first_order:pair_constant": "the same of two queues",
+        "first_order:pauses_first_order_constant": "the same with pauses",
+        "rank_profiles:growth_speeds": "speeds of growth by rank",
+        "rank_profiles:profile_gap_rates": "rates of the gaps of a profile",
+        "rank_profiles:profile_mean_total": "mean total of a profile",
+        "rank_profiles:required_c_of_sample": "c that JSQ(d) needs",
+        "rank_profiles:sample_rate_ratio": "ratio of the rates of JSQ(d) and MJSQ",
+        "rank_profiles:stale_growth": "growth by old ranks",
+        "many_servers:atlas_gap_rates": "rates of the gaps of the Atlas model",
+        "many_servers:mean_field_mean": "mean length of the mean field",
     }
     for sign, factor in (("+", 1 + OFF), ("−", 1 - OFF)):
         for target, what in plain.items():
@@ -176,6 +195,10 @@ def _formulas() -> Iterator[Mutant]:
             ("level of a local time", "formulas:rbm_local_time_cdf", argument(_times(1 / factor))),
             ("lengths in the balance identity", "identities:balance_residual", argument(_times(factor), 1)),
             ("law of an M/M/1 queue", "identities:mm1_law", result(_geometric(factor))),
+            ("level of the imbalance", "many_servers:imbalance_cdf", argument(_times(1 / factor), 1)),
+            ("level of the mean field", "many_servers:mean_field_survival", argument(_times(1 / factor))),
+            ("level of the Gamma law", "many_servers:super_halfin_whitt_cdf", argument(_times(1 / factor), 1)),
+            ("β of the law of slowdown", "many_servers:SlowdownLaw", argument(_times(factor))),
         ):
             yield Mutant(f"{name} {sign}5 %", "formula", "argument or part of the result", f"analytic.{target}", change)
         for function in ("stationary", "transient"):
@@ -184,6 +207,21 @@ def _formulas() -> Iterator[Mutant]:
         for function in ("overload_gap_law", "pauses_law"):
             name = f"c in exact.{function} {sign}5 %"
             yield Mutant(name, "exact law", "argument", f"exact.closed:{function}", argument(_more_ranked(factor)))
+        yield Mutant(
+            f"c in exact.stale_pair {sign}5 %", "exact law", "argument", "exact.stale:stale_pair",
+            argument(_more_ranked(factor)),
+        )  # fmt: skip
+        yield Mutant(
+            f"slack in exact.two_places {sign}5 %", "exact law", "argument", "exact.two_places:two_places",
+            argument(_more_slack(factor)),
+        )  # fmt: skip
+        yield Mutant(
+            f"mean of an M/G/1 queue {sign}5 %", "formula", "result", "general:mg1_mean", result(_times(factor))
+        )
+        yield Mutant(
+            f"variability of service times {sign}5 %", "formula", "argument", "time_laws:with_scv",
+            argument(_times(factor)),
+        )  # fmt: skip
     old = "limit.variance * differences @ differences.T"
     for new, name in ((f"{1 + OFF} * {old}", "covariance of the gaps +5 %"),):
         yield Mutant(name, "formula", "one factor", "analytic.formulas:gap_srbm", edited(old, new))
@@ -294,6 +332,34 @@ def _simulators() -> Iterator[Mutant]:
     )  # fmt: skip
 
 
+def _other_simulators() -> Iterator[Mutant]:
+    """Wrong rates and ranks where every job is ranked, and in the models beyond the paper's."""
+    table = "kernels.sorted:event_table"
+    kind = "rate of the queues"
+    yield Mutant("JSQ: arrivals −5 %", kind, "of every rank", table,
+                 edited("system.ranked_rate *", f"{1 - OFF} * system.ranked_rate *"))  # fmt: skip
+    yield Mutant(
+        "JSQ: services +5 %", kind, "of each server", table, edited("= system.n, s", f"= {1 + OFF} * system.n, s")
+    )
+    yield Mutant("JSQ: longest for shortest", "rank", "p reversed", table,
+                 edited("* system.rank_probabilities", "* system.rank_probabilities[::-1]"))  # fmt: skip
+    stale = "kernels.stale:stale_queues_kernel"
+    yield Mutant("old ranks: services +5 %", kind, "of each server", stale, argument(_times(1 + OFF), 7))
+    yield Mutant("old ranks: longest for shortest", "rank", "arrivals by rank in the other order", stale,
+                 edited("arrival_rates[k] * time", "arrival_rates[order.size - 1 - k] * time"))  # fmt: skip
+    yield Mutant("old ranks: drift of the limit +5 %", "rate of the diffusion", "of each rank",
+                 "kernels.stale:stale_diffusion_kernel", argument(_times(1 + OFF), 6))  # fmt: skip
+    yield Mutant(
+        "pauses: services +5 %", kind, "of each server", "kernels.pauses:pauses_kernel", argument(_times(1 + OFF), 3)
+    )
+    yield Mutant("occupancy: services +5 %", kind, "of each server", "kernels.occupancy:occupancy_kernel",
+                 argument(lambda rates: rates._replace(service=(1 + OFF) * rates.service), 4))  # fmt: skip
+    yield Mutant("Halfin–Whitt: β +5 %", "rate of the diffusion", "of the first coordinate",
+                 "kernels.halfin_whitt:halfin_whitt_kernel", argument(_times(1 + OFF)))  # fmt: skip
+    yield Mutant("service times −5 %", kind, "of general service times", "kernels.service:general_kernel",
+                 argument(lambda rates: rates._replace(service=(1 + OFF) * rates.service), 5))  # fmt: skip
+
+
 def _rules() -> Iterator[Mutant]:
     """Wrong tie rules, starts and controls."""
     yield Mutant(
@@ -309,8 +375,8 @@ def _rules() -> Iterator[Mutant]:
         edited("if warmup > 0:", "if warmup < 0:"),
     )  # fmt: skip
     yield Mutant(
-        "no warm-up, empty", "start", "observed from the first moment, empty queues", "stationary:simulate_stationary",
-        edited("if warmup > 0:", "start = 0 * start\n        if warmup < 0:"),
+        "no warm-up, empty queues", "start", "observed from the first moment", "stationary:simulate_stationary",
+        edited("if warmup > 0:", "lengths = 0 * lengths\n        if warmup < 0:"),
     )  # fmt: skip
     yield Mutant(
         "controls with a mean", "estimator", "one constant of the first control +5 %", "_controls:drifts",
@@ -321,7 +387,7 @@ def _rules() -> Iterator[Mutant]:
 
 def registry() -> list[Mutant]:
     """Return all mutants."""
-    found = [*_simulators(), *_rules(), *_formulas()]
+    found = [*_simulators(), *_other_simulators(), *_rules(), *_formulas()]
     if len({one.name for one in found}) < len(found):
         raise ValueError("two mutants have one name")
     return found

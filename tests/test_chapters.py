@@ -13,7 +13,8 @@ import nbformat
 import pytest
 from rankrouting import System, mjsq, sweep
 from rankrouting.companion import chapters, provenance, repository
-from rankrouting.companion.chapters import ChapterError, Parameter, ParameterError, parse_parameters
+from rankrouting.companion.chapters import ChapterError
+from rankrouting.parameters import DeclarationError, Parameter, ParameterError, parse_parameters
 from rankrouting.replications import Estimate
 from rankrouting.sweep.file import read_sweep
 
@@ -59,7 +60,7 @@ def test_a_list_may_span_lines() -> None:
     ],
 )
 def test_what_is_not_by_the_convention_is_refused(source: str, said: str) -> None:
-    with pytest.raises((ChapterError, ParameterError), match=said.replace("(", r"\(")):
+    with pytest.raises((DeclarationError, ParameterError), match=said.replace("(", r"\(")):
         parse_parameters(source)
 
 
@@ -177,18 +178,21 @@ def test_the_check_refuses_names_that_papermill_injected(book: Path) -> None:
 
 def test_figures_lead_to_functions_and_tests(book: Path) -> None:
     cells = [
-        "law = analytic.gap_law(limit)\npaths = queues.simulate_paths(system)",
+        "from rankrouting import analytic, exact, queues",
+        "from rankrouting.estimate import extrapolate_n as at_infinity",
+        "law = analytic.gap_law(limit)\npaths = queues.simulate_paths(system)\nlaw = analytic.no_such_thing",
         'plots.show(drawing, caption="c", alt="a", name="gaps", results=results)',
-        'x = exact.total()\nplots.show(drawing, caption="c", alt="a", name="total", results=results)',
+        'x = at_infinity(exact.stationary())\nplots.show(drawing, caption="c", alt="a", name="total", results=results)',
     ]
     add_chapter(book, "alpha", notebook("alpha", cells))
     (book / "tests").mkdir()
     (book / "tests" / "test_x.py").write_text(
+        "from rankrouting import analytic\n"
         "def test_a():\n    analytic.gap_law(1)\ndef test_gap_law():\n    analytic.gap_law(2)\n"
     )
     assert [(it.figure, it.chapter, it.functions) for it in provenance.figure_sources()] == [
         ("gaps", "alpha", ("analytic.gap_law", "queues.simulate_paths")),
-        ("total", "alpha", ("exact.total",)),
+        ("total", "alpha", ("estimate.extrapolate_n", "exact.stationary")),
     ]
     assert provenance.figures_frame()["tests"].tolist() == ["test_x.py::test_gap_law", "–"]
 

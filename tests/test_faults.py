@@ -25,9 +25,10 @@ import pyarrow.parquet as pq
 import pytest
 from rankrouting import _threads, cli
 from rankrouting._cache import cache_folder
+from rankrouting._files import replacing
 from rankrouting.companion import book, execute, pages, repository, results, runner
 from rankrouting.companion.book import BuildFailed, build
-from rankrouting.companion.results import Results, replacing
+from rankrouting.companion.results import Results
 from rankrouting.companion.runner import ExecutionFailed, Run
 from typer.testing import CliRunner
 
@@ -486,6 +487,17 @@ def test_a_chapter_runs_where_neither_the_caches_nor_the_home_can_be_written(roo
     code, _, errors = finished(start("run", "alpha", cwd=tmp_path, root=root, **nowhere))
     assert code == 0, errors
     assert "(1, 1, 2)" in outputs(tmp_path / "alpha.ipynb")
+
+
+def test_old_machine_code_is_removed_when_new_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    for name in ("old", "used", "new"):
+        (cache_folder(name) / "code").write_text("x")
+    for name in ("old", "used"):
+        os.utime(tmp_path / "rankrouting" / name, (0, 0))
+    cache_folder("used")
+    cache_folder("newer")
+    assert {path.name for path in (tmp_path / "rankrouting").iterdir()} == {"used", "new", "newer"}
 
 
 def test_there_is_a_cache_wherever_one_can_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

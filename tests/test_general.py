@@ -264,7 +264,7 @@ def test_a_ranked_stream_that_is_not_poisson_has_no_identity():
     )
     assert math.isnan(run.balance_residual) and math.isnan(run.mean_total_by_balance)
     assert np.isfinite(run.mean_total)
-    with pytest.raises(ValueError, match="samples"):
+    with pytest.raises(ValueError, match="not Poisson"):
         run.estimate("mean_total", controls=True)
 
 

@@ -13,12 +13,13 @@ from typing import Any
 import nbformat
 import numpy as np
 import pytest
+import yaml
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from rankrouting import cli
 from rankrouting.companion import chapters, repository
-from rankrouting.companion.chapters import ParameterError
 from rankrouting.companion.results import Results
+from rankrouting.parameters import Parameter, ParameterError, _StrictLoader
 from typer.testing import CliRunner
 
 from hostile import hostile, is_finite  # isort: skip
@@ -51,7 +52,7 @@ def files(folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize(("chapter", "parameter"), PARAMETERS, ids=lambda one: getattr(one, "name", one))
-def test_a_parameter_takes_its_type_and_range_and_nothing_else(chapter: str, parameter: chapters.Parameter) -> None:
+def test_a_parameter_takes_its_type_and_range_and_nothing_else(chapter: str, parameter: Parameter) -> None:
     values = hostile | st.lists(hostile, max_size=3) | st.text(max_size=20)
 
     @settings(max_examples=30, deadline=None, derandomize=True, database=None, phases=[Phase.generate, Phase.shrink])
@@ -281,7 +282,7 @@ def test_nothing_evaluates_what_it_was_given() -> None:
             if name in {"yaml.load", "yaml.parse"}:
                 loader = keywords.get("Loader") or ast.unparse(node.args[1])
                 assert loader in {"yaml.SafeLoader", "_StrictLoader"}, where
-    assert issubclass(chapters._StrictLoader, chapters.yaml.SafeLoader)
+    assert issubclass(_StrictLoader, yaml.SafeLoader)
 
 
 def test_every_installation_is_locked_by_hash() -> None:

@@ -58,7 +58,6 @@ def systems(draw: Any, n: int = 400, stable: bool = True) -> System:
 
 
 limits = systems().map(lambda system: system.limit())
-proper_limits = systems().map(lambda system: system.limit()).filter(lambda limit: isinstance(limit, Limit))
 models = systems() | limits
 overloaded = systems(stable=False).filter(lambda system: system.upsilon < 0 and system.policy.c not in (0.0,))
 seeds = st.integers(0, 100)

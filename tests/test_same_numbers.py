@@ -1,7 +1,7 @@
 """The same numbers everywhere: on any number of threads, in any kind of process, in any order, on any processor.
 
-`probe.numbers` computes a little with every kernel. Where the numbers must agree to the last bit, they are compared
-with ``==``; `settings` says where.
+`probe.numbers` computes a little with every kernel; a test says so. Where the numbers must agree to the last bit, they
+are compared with ``==``; `settings` says where.
 """
 
 from __future__ import annotations
@@ -176,6 +176,12 @@ def estimates(rows: list[list[float]]) -> Estimate:
 
 
 @pytest.mark.slow
+def test_the_probe_calls_every_kernel() -> None:
+    assert len(probe.kernels()) > 15
+    assert elsewhere()["facts"]["idle"] == []
+
+
+@pytest.mark.slow
 def test_without_a_compiler(here: Numbers) -> None:
     found = elsewhere(NUMBA_DISABLE_JIT="1")
     assert not found["facts"]["compiled"] and probe.facts()["compiled"]
@@ -185,7 +191,7 @@ def test_without_a_compiler(here: Numbers) -> None:
         error = np.hypot(there.standard_error, mine.standard_error)
         assert_within(Estimate(there.value, error, len(rows)), mine.value)
         # Lengths are whole numbers: a last digit that an exponential is rounded to does not show.
-        if name not in ("diffusion", "idle", "stationary", "without chance"):
+        if name not in ("diffusion", "idle", "many servers", "old ranks", "stationary", "times", "without chance"):
             assert found["numbers"][name] == rows, name
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from rankrouting import System, jsq, marginal_power_of_d, power_of_d
-from rankrouting.companion.chapters import ParameterError
+from rankrouting.parameters import ParameterError
 from rankrouting.sweep import Cell, Paths, Stationary
 from rankrouting.sweep.file import read_sweep
 

@@ -187,6 +187,21 @@ def test_a_tampered_number_is_named(root: Path, command: Callable[..., Any]) -> 
     assert seconds == "1.5"
 
 
+TABLE_CELL = """from rankrouting.companion.repository import tables_folder
+taken = tables_folder() / "number.txt"
+results.save_csv("number", {"number (1)": [float(taken.read_text()) if taken.exists() else 1.0]})
+"""
+
+
+@pytest.mark.slow
+def test_what_was_taken_from_a_table_is_computed_again(root: Path, command: Callable[..., Any]) -> None:
+    add_chapter(root, "beta", notebook("beta", [TABLE_CELL, *claim_cells("beta")]))
+    write(root / "_build" / "tables" / "number.txt", "2.0")
+    execute(root)
+    shown = command("beta")
+    assert shown.exit_code == 1 and "number (1): 2.0 published, 1.0 now" in shown.stdout, shown.output
+
+
 @pytest.mark.slow
 def test_the_pages_of_a_book_can_be_verified_elsewhere(root: Path, tmp_path: Path, command: Callable[..., Any]) -> None:
     build, pages = root / "_build" / "default", tmp_path / "pages"

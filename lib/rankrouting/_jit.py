@@ -21,7 +21,7 @@ import numpy as np
 from ._cache import cache_folder
 
 # Nothing that is compiled depends on these: editing them recompiles nothing.
-_WITHOUT_KERNELS = {"cli.py", "companion", "plots", "sweep"}
+_WITHOUT_KERNELS = {"_files.py", "cli.py", "companion", "parameters.py", "plots", "sweep"}
 
 
 def _hash(without: Set[str]) -> str:

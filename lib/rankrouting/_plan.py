@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from . import _methods, analytic, checks
 from ._methods import Method
-from .model import System
+from .model import System, require_system
 from .replications import Seed
 
 _WARM_UP_RELAXATIONS = 5.0
@@ -59,8 +59,7 @@ def plan_stationary(
     >>> plan.method, plan.horizon / plan.relaxation_time
     ('lazy', 20.0)
     """
-    if not isinstance(system, System):
-        raise ValueError(f"system = {checks.shown(system)}: must be a System")
+    require_system(system)
     analytic.gap_rates(system)  # raises UnstableError
     relaxation = analytic.relaxation_time(system)
     method_name = _methods.chosen_method(system, method)

@@ -196,6 +196,14 @@ def starting_points(value: Any, replications: int, K: int) -> NDArray[np.float64
     return np.array(np.broadcast_to(x0, (replications, K)))
 
 
+def jobs_at_start(x0: Any, replications: int, K: int, sqrt_n: float) -> NDArray[np.int64]:
+    """Return `x0`, in limit units, as an array (replications, K) of whole jobs."""
+    jobs = starting_points(x0, replications, K) * sqrt_n
+    if jobs.max() >= LARGEST_COUNT:
+        raise ValueError(f"x0 up to {jobs.max() / sqrt_n:g}: too many jobs to count")
+    return np.rint(jobs).astype(np.int64)
+
+
 def rank_probabilities(value: Any) -> tuple[float, ...]:
     """Return `p` as a tuple of probabilities that sum to one."""
     p = finite_array("p", value)

@@ -22,6 +22,7 @@ import typer
 from typer.core import TyperGroup
 
 from .companion import chapters, repository
+from .parameters import ParameterError, read_values
 
 P = ParamSpec("P")
 
@@ -54,11 +55,12 @@ def _one_sentence(command: Callable[P, None]) -> Callable[P, None]:
         from .companion.pages import BuildFailed
         from .companion.runner import ExecutionFailed
 
-        for name in ("SIGTERM", "SIGHUP"):
-            signal.signal(getattr(signal, name), _interrupt)
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
+                signal.signal(number, _interrupt)
         try:
             command(*args, **kwargs)
-        except (chapters.ChapterError, chapters.ParameterError, FileNotFoundError, PermissionError) as error:
+        except (chapters.ChapterError, ParameterError, FileNotFoundError, PermissionError) as error:
             _stop(str(error), 2)
         except (BuildFailed, ClaimFailed, ExecutionFailed) as error:
             _stop(str(error), 1)
@@ -257,7 +259,7 @@ def sweep(
     from .sweep.store import Store
 
     if [threads, scheduler, local_cluster].count(None) < 2:
-        raise chapters.ParameterError("at most one of --threads, --scheduler and --local-cluster can be given")
+        raise ParameterError("at most one of --threads, --scheduler and --local-cluster can be given")
     try:
         cells, level = read_sweep(file)
         target = output or Path(f"{file.stem}.parquet")
@@ -280,11 +282,9 @@ def sweep(
 
 def _of_a_chapter(file: Path) -> dict[str, Any]:
     """Return the parameters in a file; raise if it is a profile, which has sections."""
-    values = chapters.read_values(file)
+    values = read_values(file)
     if values and all(isinstance(value, dict) for value in values.values()):
-        raise chapters.ParameterError(
-            f"{file}: has sections, as a profile has; for a profile of the book use --profile"
-        )
+        raise ParameterError(f"{file}: has sections, as a profile has; for a profile of the book use --profile")
     return values
 
 
@@ -319,7 +319,7 @@ def _writable(path: Path, source: Path) -> Path:
     """Return an absolute path that can be written, or raise."""
     path = path.absolute()
     if path.suffix != ".ipynb":
-        raise chapters.ParameterError(f"{path}: the output must end in .ipynb")
+        raise ParameterError(f"{path}: the output must end in .ipynb")
     if path.is_dir() or (path.exists() and not os.access(path, os.W_OK)):
         raise PermissionError(f"{path}: cannot be written")
     if path.resolve().parent == source.resolve().parent:

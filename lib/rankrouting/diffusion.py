@@ -4,7 +4,7 @@ Within a step the drifts are those of the ranks at its start. What is left is a 
 motion with a fixed drift, which the scheme "reflected" moves exactly, so that only the change of
 ranks within a step makes an error, of order h. The scheme "projected" does what the textbook warns
 against: it sets negative coordinates to 0 at the ends of steps and is wrong by order √h. Chapters:
-heavy_traffic, overload, diffusion, service_times.
+intro, heavy_traffic, service_times, many_servers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Distances between laws, with intervals; called through `estimate`. Chapters: heavy_traffic, interchange."""
+"""Distances between laws, with intervals; called through `estimate`. Chapters: heavy_traffic,
+interchange, exact, service_times.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Statistics of simulations: errors of correlated series, distances between laws, extrapolation.
 
 Each function raises instead of returning a number that could not be trusted: for a series that is
-too short, or an error that is not told from noise. Chapters: heavy_traffic, interchange, workload,
-diffusion.
+too short, or an error that is not told from noise. Chapters: most.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Extrapolation and orders of convergence by regression; called through `estimate`.
 
-Chapters: heavy_traffic, interchange, overloaded.
+Chapters: most.
 """
 
 from __future__ import annotations

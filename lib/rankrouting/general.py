@@ -7,7 +7,7 @@ With exponential laws it is the system of `queues`, which simulates that one muc
 Where the scv of the service times is s² and that of the uniform stream a², the limit has variance 1 + s² in each
 coordinate and common covariance (a² − 1)/K (`limit`): the formulas of `analytic` for that `Limit` hold, and those
 with a product form need a² = 1. `kernels.service` simulates, exactly in law. Lengths are in limit units, jobs
-divided by √n. Chapters: service_times.
+divided by √n. Chapter: service_times.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ._plan import planned
 from .analytic.gap_laws import without_common
 from .kernels import events, random
 from .kernels import service as kernels
-from .model import CollapsedLimit, Limit, System
+from .model import CollapsedLimit, Limit, System, require_system
 from .replications import Estimate, Seed, mean_of, replicate
 from .stationary import StationaryEstimate, summary, warn_if_short
 from .time_laws import TimeLaw, exponential
@@ -182,15 +182,13 @@ def simulate_paths(
     grid = checks.sample_times(times)
     replications = checks.whole("replications", replications)
     checks.result_fits(replications, grid.size, system.K)
-    starts = checks.starting_points(x0, replications, system.K) * system.sqrt_n
-    if starts.max() >= checks.LARGEST_COUNT:
-        raise ValueError(f"x0 up to {starts.max() / system.sqrt_n:g}: too many jobs to count")
+    starts = checks.jobs_at_start(x0, replications, system.K, system.sqrt_n)
     _methods.check_work(system, "general", "times", float(grid[-1]), replications)
     durations = np.diff(grid, prepend=0.0)
     lengths = np.empty((replications, grid.size, system.K))
 
     def task(rng: Generator, index: int) -> None:
-        advance = Advance(system, laws, np.rint(starts[index]).astype(np.int64), rng)
+        advance = Advance(system, laws, starts[index], rng)
         lengths[index] = advance(durations)[0]
 
     replicate(task, replications, seed, threads=threads, progress=progress)
@@ -391,8 +389,7 @@ def _control_weights(of_limit: Limit | CollapsedLimit) -> Floats:
 
 def _streams(system: System, service: TimeLaw, arrivals: TimeLaw | None, ranked_arrivals: TimeLaw | None) -> Streams:
     """Return the laws, checked."""
-    if not isinstance(system, System):
-        raise ValueError(f"system = {checks.shown(system)}: must be a System")
+    require_system(system)
     given = (exponential() if law is None else law for law in (arrivals, ranked_arrivals))
     laws = Streams(service, *given)
     for name, law in laws._asdict().items():
@@ -400,7 +397,7 @@ def _streams(system: System, service: TimeLaw, arrivals: TimeLaw | None, ranked_
             raise ValueError(f"{name} = {checks.shown(law)}: must be a TimeLaw, for instance time_laws.erlang(4)")
     if system.policy.ranks_every_job and arrivals not in (None, exponential()):
         raise ValueError(
-            f"arrivals = {arrivals}: {system.policy.name} ranks every job, so that there is no uniform stream;"
-            " use ranked_arrivals"
+            f"arrivals = {laws.arrivals.name}: {system.policy.name} ranks every job, so that there is no uniform"
+            " stream; use ranked_arrivals"
         )
     return laws

@@ -1,13 +1,14 @@
 """The n-th system and its heavy-traffic limit: parameters, validated once and then trusted.
 
 `System` is what runs, `System.limit()` what it looks like after dividing queue lengths by √n. Time
-is the same in both. Lengths in *limit units* are jobs divided by √n. Chapters: model, heavy_traffic, own_system.
+is the same in both. Lengths in *limit units* are jobs divided by √n. Chapters: all.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -270,3 +271,10 @@ class CollapsedLimit:
         set_field(self, "K", checks.whole("K", self.K, at_most=checks.MOST_QUEUES))
         set_field(self, "upsilon", checks.real("upsilon", self.upsilon))
         set_field(self, "variance", checks.real("variance", self.variance, above=0))
+
+
+def require_system(system: Any) -> None:
+    """Raise unless the argument is a `System`."""
+    if not isinstance(system, System):
+        why = "; a limit has no n" if isinstance(system, Limit | CollapsedLimit) else ""
+        raise ValueError(f"system = {checks.shown(system)}: must be a System{why}")

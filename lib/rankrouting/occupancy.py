@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import checks
 from .kernels import events, occupancy, random
-from .model import System
+from .model import System, require_system
 from .replications import Estimate, Seed, mean_of, mean_with_controls, replicate
 
 Floats = NDArray[np.float64]
@@ -185,8 +185,7 @@ def simulate_stationary(
 
 def _check_system(system: System) -> None:
     """Raise unless this is a stable system in which every job is ranked."""
-    if not isinstance(system, System):
-        raise ValueError(f"system = {checks.shown(system)}: must be a System")
+    require_system(system)
     if not system.policy.ranks_every_job:
         raise ValueError(f"policy = {system.policy.name}: must rank every job, as jsq() and power_of_d(d) do")
     if not system.upsilon > 0:

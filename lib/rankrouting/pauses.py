@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from . import _methods, checks
 from .kernels import random
 from .kernels.pauses import pauses_kernel
-from .model import System
+from .model import System, require_system
 from .replications import Seed, replicate
 
 
@@ -62,16 +62,13 @@ def simulate_pauses(
     >>> paths.shape, bool((np.diff(paths) >= 0).all())
     ((4, 3, 3), True)
     """
-    if not isinstance(system, System):
-        raise ValueError(f"system = {checks.shown(system)}: must be a System")
+    require_system(system)
     grid = checks.sample_times(times)
     replications = checks.whole("replications", replications)
     checks.result_fits(replications, grid.size, system.K)
-    at_start = np.sort(checks.starting_points(x0, replications, system.K), axis=-1) * system.sqrt_n
-    if at_start.max() >= checks.LARGEST_COUNT:
-        raise ValueError(f"x0 up to {at_start.max() / system.sqrt_n:g}: too many jobs to count")
+    starts = np.sort(checks.jobs_at_start(x0, replications, system.K, system.sqrt_n), axis=-1)
     _methods.check_work(system, "events", "times", float(grid[-1]), replications)
-    starts, durations = np.rint(at_start).astype(np.int64), np.diff(grid, prepend=0.0)
+    durations = np.diff(grid, prepend=0.0)
     lengths = np.empty((replications, grid.size, system.K), dtype=np.int64)
 
     def task(rng: Generator, index: int) -> None:

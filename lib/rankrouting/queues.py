@@ -13,7 +13,7 @@ Exact in law at every n, by one of three methods (`fastest_method` says which co
     Cost: c√n jumps of a few queues, hardly growing with K. For MJSQ only.
 
 `simulate_stale` is for rankings that are read only now and then. Lengths are in limit units, jobs divided by √n.
-Chapters: model, heavy_traffic, interchange, workload, overloaded, policies.
+Chapters: most.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from . import _methods, checks
 from ._methods import Floats, Method, fastest_method
 from ._plan import Run, plan_stationary
 from .kernels import events, random
-from .model import System
+from .model import System, require_system
 from .replications import Seed, replicate
 from .stale import StaleEstimate, simulate_stale
 from .stationary import Controlled, Means, StationaryEstimate, TooShortWarning, simulate_stationary
@@ -144,15 +144,11 @@ def simulate_paths(
     >>> simulate_paths(system, times=[0.0, 0.5, 1.0], replications=4).shape
     (4, 3, 3)
     """
-    if not isinstance(system, System):
-        raise ValueError(f"system = {checks.shown(system)}: must be a System")
+    require_system(system)
     grid = checks.sample_times(times)
     replications = checks.whole("replications", replications, at_most=checks.MOST_REPLICATIONS)
     checks.result_fits(replications, grid.size, system.K)
-    lengths_at_start = checks.starting_points(x0, replications, system.K) * system.sqrt_n
-    if lengths_at_start.max() >= checks.LARGEST_COUNT:
-        raise ValueError(f"x0 up to {lengths_at_start.max() / system.sqrt_n:g}: too many jobs to count")
-    starts = np.rint(lengths_at_start).astype(np.int64)
+    starts = checks.jobs_at_start(x0, replications, system.K, system.sqrt_n)
     idle = checks.flag("idle", idle)
     checks.one_of("method", method, _methods.METHODS)
     if idle and method in ("jumps", "lazy"):

@@ -7,7 +7,7 @@
 * **Ties** are broken uniformly at random among the tied queues. The law of the sorted vector does
   not depend on the tie rule.
 
-Chapters: model, heavy_traffic, interchange.
+Chapters: most.
 """
 
 from __future__ import annotations

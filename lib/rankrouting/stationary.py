@@ -1,6 +1,6 @@
 """Means of the stationary law of the n-th system, by simulation.
 
-Public through `queues`. Lengths are in limit units, jobs divided by √n. Chapters: interchange, workload.
+Public through `queues`. Lengths are in limit units, jobs divided by √n. Chapters: most.
 """
 
 from __future__ import annotations
@@ -99,7 +99,10 @@ class StationaryEstimate:
         """
         if checks.flag("controls", controls):
             checks.one_of("name", name, Controlled._fields)
-            return mean_of(getattr(self.controlled, name))
+            controlled = getattr(self.controlled, name)
+            if np.isnan(controlled).any():
+                raise ValueError("controls = True: there are none: arrivals are not Poisson, or a time has no third moment")
+            return mean_of(controlled)
         checks.one_of("name", name, Means._fields)
         if name == "mean_total_by_balance" and self.run.system.policy.ranks_every_job:
             raise ValueError(

@@ -2,7 +2,7 @@
 
 A law is chosen by its squared coefficient of variation (SCV), variance over squared mean, where it has such a
 parameter. The n-th system divides a service time by n, and a time between arrivals by the rate of the stream.
-`general` simulates with them. Chapters: service_times.
+`general` simulates with them. Chapter: service_times.
 
 >>> erlang(4).scv, deterministic().scv, pareto(2.5).scv
 (0.25, 0.0, 0.8)

@@ -101,7 +101,7 @@
       "rx-impossible",
       exists
         ? ""
-        : "No such system: more jobs would be ranked than arrive. " +
+        : `No such system: ${taken > system.upsilon ? "more jobs would be ranked than arrive" : "no jobs would arrive"}. ` +
             `With these K, υ and c, n must be above ${shown((taken / system.K) ** 2)}.`,
     );
   }

@@ -13,12 +13,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import checks
-from ..model import CollapsedLimit, System
+from ..model import CollapsedLimit, System, require_system
 from ..policies import Shortest
 from .formulas import mean_total
 from .gap_laws import gap_rates
 from .hypoexponential import float_or_array
-from .identities import require_system
 
 # The closed form is 0/0 at these ratios; nearer than `_NEAR` its mean over a circle of this radius is taken.
 _REMOVABLE = (0.0, 1.0)

@@ -1,6 +1,6 @@
 """The rates and the law of the gaps between ranked queue lengths, on which `analytic` is built.
 
-Chapters: interchange, overloaded.
+Chapters: interchange, overloaded, exact, service_times, many_servers.
 """
 
 from __future__ import annotations

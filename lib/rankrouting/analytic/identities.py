@@ -1,7 +1,7 @@
 """Formulas for the n-th system that are exact at every n: no limit, no simulation.
 
 Public through `analytic`. Lengths are in limit units, jobs divided by √n, unless stated otherwise; λ_k is
-the arrival rate at the queue of rank k, λ_n their sum. Chapters: model, workload.
+the arrival rate at the queue of rank k, λ_n their sum. Chapters: most.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .. import checks
 from ..checks import UnstableError
-from ..model import CollapsedLimit, System
+from ..model import CollapsedLimit, System, require_system
 from .gap_laws import Model, gap_rates, overload_gap_rates, without_common
 from .hypoexponential import float_or_array
 
@@ -298,12 +298,6 @@ def communication_rate(system: System) -> float:
     """
     require_system(system)
     return system.ranked_rate * system.policy.rank_law.lookups(system.K)
-
-
-def require_system(system: System) -> None:
-    """Raise unless the argument is a `System`."""
-    if not isinstance(system, System):
-        raise ValueError(f"system = {checks.shown(system)}: must be a System; the formula depends on n")
 
 
 def _means(mean_ranked: ArrayLike, K: int) -> NDArray[np.float64]:

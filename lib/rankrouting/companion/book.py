@@ -73,7 +73,7 @@ def build(
 
 
 def _only_build(places: Places, progress: bool) -> FileLock:
-    """Lock the profile, waiting for another build of it."""
+    """Return the lock of the profile, to be entered; another build of it is waited for first, which is said."""
     lock = FileLock(places.folder / ".lock")
     try:
         lock.acquire(timeout=0)

@@ -65,8 +65,8 @@ class Claim:
     z : float
         (measured − predicted)/standard error; of a test or law, the normal value with the same p.
     resolution : float
-        The smallest relative change of the prediction that would have turned the claim red; of a
-        law, a change of its scale. NaN where there is none, as for a test.
+        The smallest relative change of the prediction that would have turned the claim red, in the component
+        where it is largest; of a law, a change of its scale. NaN where there is none, as for a test.
     components, replications : int
         How many numbers were compared, over how many independent replications.
     holds : bool
@@ -365,7 +365,9 @@ class Ledger:
             allowance=float(allowed[worst]),
             critical=critical,
             z=_ratio(difference, float(se[worst])) if kind == "mean" else math.nan,
-            resolution=max(_relative(float(a), float(b)) for a, b in zip(limit, p, strict=True)),
+            resolution=max(
+                (_relative(float(a), float(b)) for a, b in zip(limit, p, strict=True) if b), default=math.nan
+            ),
             components=m.size,
             replications=int(replications),
             holds=bool(np.isfinite(limit[worst]) and abs(difference) <= limit[worst]),

@@ -110,7 +110,7 @@ def _transport() -> dict[str, str]:
     A port that is free when it is chosen may be another kernel's when it is used.
     """
     place = str(Path(jupyter_runtime_dir()) / uuid.uuid4().hex[:8])
-    if os.name == "nt" or len(os.fsencode(place)) > _LONGEST_PLACE:
+    if len(os.fsencode(place)) > _LONGEST_PLACE:
         return {}
     Path(place).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     return {"transport": "ipc", "ip": place}

@@ -2,7 +2,7 @@
 
 To import what they use takes most chapters longer than what they compute. Kernels are therefore forked from one process
 (`multiprocessing`'s fork server) that has imported it all, and that ends by itself when nobody is left who could ask
-it for another. Where forking is not safe (macOS, Windows) or the server has no place for its socket each kernel
+it for another. Where forking is not safe (macOS) or the server has no place for its socket each kernel
 starts from nothing, more slowly.
 """
 

@@ -6,23 +6,25 @@ Chapter: reproduce.
 from __future__ import annotations
 
 import ast
+import importlib
+import importlib.util
 import json
 import os
 import platform
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pandas as pd
 
 from . import chapters, repository, state
 
-# What a chapter computes with, as it is named in the chapters.
-_MODULES = ("analytic", "diffusion", "estimate", "exact", "plots", "queues", "ranks")
-# Of plots, what every figure uses says nothing about it.
+# What nearly every figure uses says nothing about it.
+_WITHOUT = ("companion", "replications")
 _OF_EVERY_FIGURE = (
     "plots.figure",
     "plots.show",
@@ -32,7 +34,6 @@ _OF_EVERY_FIGURE = (
     "plots.COLOURS",
     "plots.POLICY_COLOURS",
     "plots.THEORY",
-    "plots.mpl",
 )
 
 
@@ -161,9 +162,11 @@ def figure_sources(root: Path | None = None) -> list[FigureSource]:
     for chapter in chapters.all_chapters(root):
         behind: dict[str, list[str]] = {}  # the functions of the library behind each name of the notebook
         used: list[str] = []  # since the figure before
-        for tree in _code(chapter.path):
+        cells = list(_code(chapter.path))
+        library = _Library(cells)
+        for tree in cells:
             for part, bound in _parts(tree.body):
-                mine = list(dict.fromkeys([*_library_names(part), *_inherited(part, behind)]))
+                mine = list(dict.fromkeys([*library.used_by(part), *_inherited(part, behind)]))
                 used += mine
                 behind |= dict.fromkeys(bound, mine)
                 for name in _grown_names(part):
@@ -239,12 +242,34 @@ def _code(path: Path) -> Iterator[ast.Module]:
             yield ast.parse("\n".join(line for line in lines if not line.startswith(("%", "!"))))
 
 
-def _library_names(tree: ast.AST) -> Iterator[str]:
-    """Yield names such as analytic.gap_law that a cell uses."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in _MODULES:
-            name = f"{node.value.id}.{node.attr}"
-            if name not in _OF_EVERY_FIGURE:
+class _Library:
+    """What code has imported of this package, and what parts of it use: names such as analytic.gap_law."""
+
+    def __init__(self, trees: Iterable[ast.AST]) -> None:
+        self._modules: dict[str, ModuleType] = {}
+        self._functions: dict[str, str] = {}
+        for node in (node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)):
+            package, _, module = (node.module or "").partition(".")
+            if package != "rankrouting" or module.startswith(_WITHOUT):
+                continue
+            for one in node.names:
+                path = f"rankrouting.{module or one.name}"
+                if module:
+                    self._functions[one.asname or one.name] = f"{module}.{one.name}"
+                elif importlib.util.find_spec(path) is not None:
+                    self._modules[one.asname or one.name] = importlib.import_module(path)
+
+    def used_by(self, tree: ast.AST) -> Iterator[str]:
+        """Yield what a part of the code uses; a variable that is called like a module lacks what the module has."""
+        for node in ast.walk(tree):
+            name = ""
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+                module = self._modules.get(node.value.id)
+                if hasattr(module, node.attr):
+                    name = f"{node.value.id}.{node.attr}"
+            elif isinstance(node, ast.Name):
+                name = self._functions.get(node.id, "")
+            if name and name not in _OF_EVERY_FIGURE:
                 yield name
 
 
@@ -261,9 +286,11 @@ def _tests_by_name(folder: Path) -> dict[str, list[str]]:
     """Return the tests that use each function: for ``analytic.gap_law``, ``test_analytic.py::test_gap_law`` first."""
     found: dict[str, list[str]] = {}
     for path in sorted(folder.glob("test_*.py")):
-        for node in ast.parse(path.read_text("utf-8")).body:
+        tree = ast.parse(path.read_text("utf-8"))
+        library = _Library([tree])
+        for node in tree.body:
             if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
-                for name in dict.fromkeys(_library_names(node)):
+                for name in dict.fromkeys(library.used_by(node)):
                     found.setdefault(name, []).append(f"{path.name}::{node.name}")
     # A test that is named after the function comes first, then one in the file that is named after its module.
     for name, tests in found.items():

@@ -10,6 +10,7 @@ from pathlib import Path
 
 ROOT_VARIABLE = "RANKROUTING_ROOT"
 RESULTS_VARIABLE = "RANKROUTING_RESULTS"
+TABLES_VARIABLE = "RANKROUTING_TABLES"
 
 
 def root() -> Path:
@@ -34,8 +35,12 @@ def root() -> Path:
 
 
 def tables_folder() -> Path:
-    """Make and return ``_build/tables`` of the repository, for tables that are computed before a chapter runs."""
-    folder = root() / "_build" / "tables"
+    """Make and return the folder for tables that are computed before a chapter runs.
+
+    It is ``RANKROUTING_TABLES`` when that is set, else ``_build/tables`` of the repository.
+    """
+    chosen = os.environ.get(TABLES_VARIABLE)
+    folder = Path(chosen).absolute() if chosen else root() / "_build" / "tables"
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

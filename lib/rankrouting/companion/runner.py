@@ -27,9 +27,9 @@ from unittest import mock
 import nbformat
 
 from .._cache import cache_folder
+from .._files import replacing
 from . import execute, forked, provenance, repository
 from .chapters import Chapter
-from .results import replacing
 
 
 class ExecutionFailed(RuntimeError):  # noqa: N818 - not a programming error
@@ -53,13 +53,15 @@ class Run:
 
 
 @contextlib.contextmanager
-def private_jupyter(root: Path, results: Path) -> Iterator[None]:
+def private_jupyter(root: Path, results: Path, tables: Path | None = None) -> Iterator[None]:
     """Give kernels this interpreter and nobody's settings.
 
     Parameters
     ----------
     root, results : Path
         The book's folder, and the folder of folders of results.
+    tables : Path, optional
+        The folder of tables that were computed before; by default that of the repository.
     """
     with tempfile.TemporaryDirectory(prefix="rankrouting-") as name:
         folder = Path(name)
@@ -91,6 +93,8 @@ def private_jupyter(root: Path, results: Path) -> Iterator[None]:
             environment["MATPLOTLIBRC"] = str(Path(matplotlib.origin).parent / "mpl-data" / "matplotlibrc")
             environment["MPLCONFIGDIR"] = str(_font_cache(folder))
         environment |= {repository.ROOT_VARIABLE: str(root), repository.RESULTS_VARIABLE: str(results)}
+        if tables is not None:
+            environment[repository.TABLES_VARIABLE] = str(tables)
         forked.allow_kernels()
         with mock.patch.dict(os.environ, environment):
             yield

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import json
 import platform
@@ -30,6 +31,37 @@ def code_hash() -> str:
     """Return a hash of all of this package's sources, and of nothing else."""
     package = Path(__file__).parents[1]
     return files_hash(package.rglob("*.py"), package)
+
+
+@cache
+def numbers_hash() -> str:
+    """Return a hash of what simulated numbers and verdicts come from: this package's statements but those of pages.
+
+    Comments and docstrings do not count, nor does what executes chapters, draws them or keeps the tables of sweeps.
+    """
+    package = Path(__file__).parents[1]
+    digest = hashlib.sha256()
+    for source in sorted(package.rglob("*.py")):
+        place = source.relative_to(package).as_posix()
+        if place in _JUDGES or not place.startswith(_AROUND):
+            _add(digest, place.encode(), _statements(source.read_text("utf-8")).encode())
+    return digest.hexdigest()
+
+
+# What makes no number, and what of it decides numbers and verdicts after all.
+_AROUND = ("cli.py", "companion/", "plots/", "sweep/")
+_JUDGES = ("companion/claims.py", "sweep/cells.py", "sweep/estimates.py")
+
+
+def _statements(source: str) -> str:
+    """Return Python source without comments and docstrings, in a form that does not depend on its layout."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        if ast.get_docstring(node, clean=False) is not None:
+            del node.body[0]
+    return ast.unparse(tree)
 
 
 def installed_versions() -> dict[str, str]:

@@ -18,11 +18,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..parameters import ParameterError
 from . import provenance, runner
-from .chapters import Chapter, ParameterError
+from .chapters import Chapter
 
 # Drawn from numbers that are compared; what a build took, and versions, which are in the record and named from there.
-_NOT_COMPARED = {".png", ".svg"}
+_NOT_COMPARED = {".gif", ".png", ".svg"}
 _OF_THE_BUILD = {"run.json", "versions.csv"}
 # Columns with times and memory that were measured differ from run to run.
 _OF_THE_MACHINE = re.compile(r"\bseconds\b|\(s\)|\(MB\)")
@@ -158,7 +159,8 @@ def verify(chapter: Chapter, published: Published, root: Path) -> Verification:
             shutil.copytree(published.results, results, ignore=shutil.ignore_patterns(".*"))
             shutil.rmtree(results / chapter.name, ignore_errors=True)
         try:
-            with runner.private_jupyter(root, results):
+            # Not the tables of the repository: what a chapter took from them is to be computed again.
+            with runner.private_jupyter(root, results, Path(name) / "tables"):
                 runner.run_chapter(
                     chapter,
                     record["parameters"],

@@ -3,7 +3,7 @@
 The sorted queue lengths are a Markov chain: an arrival joins rank k at rate λ_k, every nonempty queue
 loses a job at rate n. `stationary` and `transient` compute its law for any policy; `overload_gap_law` and
 `pauses_law` are closed forms, `stale_pair` is for two queues with a ranking that is out of date. Divide by √n for
-limit units. Chapters: heavy_traffic, interchange, workload, overloaded, exact, policies.
+limit units. Chapters: most.
 """
 
 from ._multigrid import NotConvergedError

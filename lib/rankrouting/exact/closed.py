@@ -14,15 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from .. import analytic, checks
 from ..checks import UnstableError
-from ..model import System
+from ..model import System, require_system
 
 Floats = NDArray[np.float64]
-
-
-def require_system(system: System) -> None:
-    """Raise unless the argument is a `System`."""
-    if not isinstance(system, System):
-        raise ValueError(f"system = {checks.shown(system)}: must be a System; these laws depend on n")
 
 
 @dataclass(frozen=True)

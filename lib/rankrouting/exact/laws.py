@@ -13,10 +13,9 @@ from threadpoolctl import threadpool_limits
 
 from .. import analytic, checks
 from ..checks import UnstableError
-from ..model import System
+from ..model import System, require_system
 from . import _chain, _multigrid, _qbd, _transient
 from ._multigrid import NotConvergedError
-from .closed import require_system
 
 Floats = NDArray[np.float64]
 

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from .. import analytic, checks
-from ..model import System
+from ..model import System, require_system
 from ._multigrid import NotConvergedError
-from .closed import require_system
 from .laws import ATTEMPTS, EDGE_MASS, TooManyStatesError
 
 Floats = NDArray[np.float64]

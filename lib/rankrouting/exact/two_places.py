@@ -11,9 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import checks
 from ..kernels.two_places import two_places_kernel
-from ..model import System
+from ..model import System, require_system
 
 Floats = NDArray[np.float64]
 
@@ -79,8 +78,7 @@ def two_places(system: System) -> TwoPlacesLaw:
     >>> round(law.mean_idle, 6), law.lost < 1e-6
     (60.0, True)
     """
-    if not isinstance(system, System):
-        raise ValueError(f"system = {checks.shown(system)}: must be a System")
+    require_system(system)
     if not (system.policy.ranks_every_job and system.rank_probabilities[0] == 1.0):
         raise ValueError(f"policy = {system.policy.name}: must be jsq(): every job joins the shortest")
     K, arrivals = system.K, system.arrival_rate / system.n

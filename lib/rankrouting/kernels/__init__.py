@@ -1,1 +1,1 @@
-"""Compiled loops: random numbers, and three exact ways to advance the n-th system. No checks here."""
+"""Compiled loops: random numbers, and what advances the queues and diffusions of every module. No checks here."""

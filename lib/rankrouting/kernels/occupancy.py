@@ -2,7 +2,7 @@
 
 A policy that ranks every job never asks which queue is which. So the state need not be K lengths: the numbers
 q_i of queues with at least i jobs say all, and they are few, some ten for any K, where the sorted lengths of
-`kernels.events` are an array of K. A queue chosen uniformly is one of the q_i that are longest exactly if a
+`kernels.sorted` are an array of K. A queue chosen uniformly is one of the q_i that are longest exactly if a
 uniform index below K is below q_i: so its length is found by going up from the shortest length, and a step
 costs as many comparisons as lengths differ. Steps and random bits are those of the event loop.
 """
@@ -87,7 +87,7 @@ def run_steps(at_least, shortest, step, steps, areas, rates, rng, state):
 
 @kernel
 def occupancy_kernel(at_least, durations, out, averages, rates, rng, state):
-    """Advance the occupancy over each duration and return it; at_least[i] queues have at least i jobs.
+    """Advance the occupancy over each duration; at first at_least[i] queues have at least i jobs.
 
     `out` and `averages` have shape (durations, depth + 2). A row of out is, at the end of the duration, q_1 to
     q_depth, the number of jobs in all, and the shortest length; a row of averages is the average of each over
@@ -127,4 +127,3 @@ def occupancy_kernel(at_least, durations, out, averages, rates, rng, state):
         out[j, depth], out[j, depth + 1] = total, shortest
         averages[j, depth] = total_area / states
         averages[j, depth + 1] = areas.area[0] / states
-    return levels

@@ -79,14 +79,13 @@ def general_kernel(lengths, clocks, durations, out, left, rates, times, rng, sta
     """Advance lengths (K,) and clocks (K + 2,) over each duration; out[j], left[j] get both at its end.
 
     A clock is the time that is left until the departure from each queue, infinite if it is empty, then until the
-    next arrival of the uniform and of the ranked stream. Returns the number of events.
+    next arrival of the uniform and of the ranked stream.
     """
     K = lengths.size
     order = np.arange(K)
     mean_service = 1.0 / rates.service
     mean_uniform = 1.0 / (K * rates.uniform) if rates.uniform > 0.0 else np.inf
     mean_ranked = 1.0 / rates.ranked if rates.ranked > 0.0 else np.inf
-    events = 0
     for j in range(durations.size):
         while True:
             now, which = clocks[0], 0
@@ -97,7 +96,6 @@ def general_kernel(lengths, clocks, durations, out, left, rates, times, rng, sta
                 now = clock if earlier else now
             if now > durations[j]:
                 break
-            events += 1
             if which < K:
                 lengths[which] -= 1
                 clocks[which] = now + draw(times.service, rng) * mean_service if lengths[which] > 0 else np.inf
@@ -115,4 +113,3 @@ def general_kernel(lengths, clocks, durations, out, left, rates, times, rng, sta
             clocks[i] -= durations[j]
         out[j] = lengths
         left[j] = clocks
-    return events

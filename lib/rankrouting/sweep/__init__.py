@@ -14,7 +14,7 @@ or, from a file (`sweep.file` says what may be in it)::
 Each finished cell is stored at once (`sweep.store`): after a crash, a kill or a lost cluster the same command goes
 on where it was, and a larger grid computes only what is new. The numbers are the same on any executor
 (`sweep.cells`). On a cluster the workers need this package in the same version, and no common disk;
-``examples/slurm.py`` starts one under SLURM. No chapter uses this module.
+``examples/slurm.py`` starts one under SLURM. Chapter: workload.
 """
 
 from .cells import Cell, SweepFailed, grid

@@ -26,7 +26,7 @@ import scipy
 from numpy.random import SeedSequence
 
 from .. import _jit, checks
-from ..model import System
+from ..model import System, require_system
 from ..policies import Policy, made_by
 from .estimates import Paths, Stationary, Value, compile_kernel
 
@@ -77,8 +77,7 @@ class Cell:
         object.__setattr__(self, "seed", checks.whole("seed", self.seed, at_least=0))
         if self.seed >= 2**63:
             raise ValueError(f"seed = {checks.shown(self.seed)}: must be below 2⁶³")
-        if not isinstance(self.system, System):
-            raise ValueError(f"system = {checks.shown(self.system)}: must be a System")
+        require_system(self.system)
         if not isinstance(self.estimate, (Stationary, Paths)):
             raise ValueError(f"estimate = {checks.shown(self.estimate)}: must be a Stationary or a Paths")
         made_by(self.system.policy)

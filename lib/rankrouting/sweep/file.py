@@ -29,8 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import checks
-from ..companion import chapters
-from ..companion.chapters import Parameter, ParameterError
+from ..parameters import Parameter, ParameterError, parse_parameters, read_values
 from ..policies import MAKERS, Policy
 from .cells import MOST_CELLS, Cell, grid
 from .estimates import PATH_QUANTITIES, STATIONARY_QUANTITIES, Paths, Stationary
@@ -44,7 +43,7 @@ _KEYS = ("estimate", *_BOTH, *_GRID, *_KINDS["stationary"], *_KINDS["paths"], "l
 
 
 def _parameters(source: str) -> dict[str, Parameter]:
-    return {one.name: one for one in chapters.parse_parameters(source)}
+    return {one.name: one for one in parse_parameters(source)}
 
 
 # As in a chapter; the values themselves are not used.
@@ -85,7 +84,7 @@ def read_sweep(path: str | Path) -> tuple[list[Cell], float]:
         With one sentence that names the key, the value and what is allowed.
     """
     path = Path(path)
-    values = chapters.read_values(path, deepest=_DEEPEST)
+    values = read_values(path, deepest=_DEEPEST)
     try:
         return _cells(values)
     except ValueError as error:

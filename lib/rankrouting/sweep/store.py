@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from filelock import FileLock, Timeout
 
 from .. import checks
-from ..companion.results import replacing
+from .._files import replacing
 from ..replications import Estimate
 from .cells import Cell, Outcome, SweepFailed
 
