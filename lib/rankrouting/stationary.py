@@ -101,7 +101,9 @@ class StationaryEstimate:
             checks.one_of("name", name, Controlled._fields)
             controlled = getattr(self.controlled, name)
             if np.isnan(controlled).any():
-                raise ValueError("controls = True: there are none: arrivals are not Poisson, or a time has no third moment")
+                raise ValueError(
+                    "controls = True: there are none: arrivals are not Poisson, or a time has no third moment"
+                )
             return mean_of(controlled)
         checks.one_of("name", name, Means._fields)
         if name == "mean_total_by_balance" and self.run.system.policy.ranks_every_job:
