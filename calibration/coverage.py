@@ -121,10 +121,15 @@ def measured(case: Case, runs: int, parts: Parts) -> pd.DataFrame:
         batch = parts.get(_key(case, f"{seeds.start}-{seeds.stop}"), functools.partial(_batch, case, seeds))
         for name, value, error in batch or ():
             target, target_error = true[name.split(",")[0]]
-            scores.setdefault(name, []).append((value - target) / math.hypot(error, target_error))
+            scores.setdefault(name, []).append(_z(value - target, math.hypot(error, target_error)))
             spread.setdefault(name, []).append(error)
     rows = [_row(case, name, np.array(z), float(np.mean(spread[name]))) for name, z in scores.items()]
     return pd.DataFrame(rows)
+
+
+def _z(difference: float, error: float) -> float:
+    """Return their ratio; two replications may be equal, and then an interval is a point."""
+    return difference / error if error > 0 else math.copysign(math.inf, difference) if difference else 0.0
 
 
 def _batch(case: Case, seeds: range) -> list[tuple[str, float, float]]:
@@ -165,7 +170,7 @@ def _row(case: Case, name: str, z: np.ndarray, error: float) -> dict[str, Any]:
         "high": interval.high,
         "above": float(np.mean(z > critical)),
         "below": float(np.mean(z < -critical)),
-        "mean z": float(z.mean()),
+        "median z": float(np.median(z)),
         "standard error": error,
     }
 
@@ -179,7 +184,7 @@ def main() -> None:
         order = dict.fromkeys([*first, *short_cases(), *default_cases()])
         tables = {case: measured(case, asked.runs, parts) for case in order}
     table, short = (pd.concat([tables[one] for one in cases()]) for cases in (default_cases, short_cases))
-    save(short_runs=short, coverage=table)
+    save("coverage", short_runs=short, coverage=table)
     for one in (short, table):
         print(f"{one.to_string(index=False, float_format=lambda value: f'{value:.4g}')}\n")
     off = table[(table["high"] < 0.93) | (table["low"] > 0.97)]

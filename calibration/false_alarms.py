@@ -215,7 +215,8 @@ def main() -> None:
     runs = pd.DataFrame([red_runs(found, asked.seeds) | {"profile": asked.profile}])
     errors = {f"{name}: {run['error']}" for name, runs_ in found.items() for run in runs_ if run["error"]}
     by_kind = kinds(values)
-    save(false_alarms=claims, false_alarm_runs=runs, false_alarm_kinds=by_kind, z_quantiles=quantiles(values))
+    tables = {"false_alarms": claims, "false_alarm_runs": runs, "false_alarm_kinds": by_kind}
+    save("false alarms", **tables, z_quantiles=quantiles(values))
     for one in (claims, by_kind, runs):
         print(f"{one.to_string(index=False, float_format=lambda value: f'{value:.4g}')}\n")
     print(f"errors: {sorted(errors) or 'none'}; parts left out: {parts.missing}")

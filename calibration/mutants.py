@@ -12,6 +12,7 @@ import dataclasses
 import functools
 import importlib
 import inspect
+import pkgutil
 import sys
 import types
 from collections.abc import Callable, Iterator
@@ -20,6 +21,7 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
+import rankrouting
 from rankrouting import System, _jit
 from rankrouting.kernels import events
 
@@ -59,9 +61,17 @@ def replaced(mutant: Mutant) -> Iterator[None]:
         yield
 
 
+@functools.cache
+def _import_everything() -> None:
+    """Import all modules of the library: one that is imported later would keep the wrong function for good."""
+    for one in pkgutil.walk_packages(rankrouting.__path__, "rankrouting."):
+        importlib.import_module(one.name)
+
+
 @contextlib.contextmanager
 def put(original: Any, other: Any) -> Iterator[None]:
     """Replace a function in every module of the library that holds it."""
+    _import_everything()
     with contextlib.ExitStack() as stack:
         for name, module in list(sys.modules.items()):
             if name.partition(".")[0] == "rankrouting" and isinstance(module, types.ModuleType):
@@ -105,12 +115,16 @@ def result(wrong: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 def argument(wrong: Callable[[Any], Any], position: int = 0) -> Callable[[Any], Any]:
     """Return the change after which a function is given `wrong` of the argument at a position."""
+    return arguments({position: wrong})
+
+
+def arguments(wrong: dict[int, Callable[[Any], Any]]) -> Callable[[Any], Any]:
+    """Return the change after which a function is given something wrong at some positions."""
 
     def change(function: Any) -> Any:
-        def mistaken(*arguments: Any, **named: Any) -> Any:
-            given = list(arguments)
-            given[position] = wrong(given[position])
-            return function(*given, **named)
+        def mistaken(*given: Any, **named: Any) -> Any:
+            changed = [wrong.get(position, lambda same: same)(one) for position, one in enumerate(given)]
+            return function(*changed, **named)
 
         return functools.update_wrapper(mistaken, getattr(function, "py_func", function))
 
@@ -283,8 +297,10 @@ def _simulators() -> Iterator[Mutant]:
             f"ranked stream {sign}5 %", "rate of the queues", "and the uniform one fewer by as many",
             "_methods:advance_with", argument(_more_ranked(factor)),
         )  # fmt: skip
-        for position, name in ((3, "drift"), (4, "diffusion coefficient")):
-            change = argument(_times(factor if position == 3 else factor**2), position)
+        for name, change in (
+            ("drift", argument(_times(factor), 3)),
+            ("noise", arguments({4: _times(factor**2), 5: _times(factor)})),
+        ):
             yield Mutant(
                 f"{name} {sign}5 %", "rate of the diffusion", "of each step", "diffusion:_paths_kernel", change
             )
@@ -303,8 +319,8 @@ def _simulators() -> Iterator[Mutant]:
         "diffusion:_paths_kernel", argument(lambda drifts: np.roll(drifts, 1, axis=1), 3),
     )  # fmt: skip
     yield Mutant(
-        "diffusion: projection", "boundary", "coordinates are set to 0 at the ends of steps", "diffusion:_paths_kernel",
-        argument(lambda _: True, 5),
+        "diffusion: projection to 0", "boundary", "coordinates are set to 0 at the ends of steps",
+        "diffusion:_paths_kernel", argument(lambda _: True, 6),
     )  # fmt: skip
     yield Mutant(
         "diffusion: local time +5 %", "boundary", "each push counted 1.05 times", "diffusion:_paths_kernel",

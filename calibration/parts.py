@@ -14,10 +14,10 @@ from typing import Any
 
 import nbformat
 import pandas as pd
-from rankrouting.companion import repository
+from rankrouting.companion import repository, state
 
 RESULTS = Path(__file__).parent / "results"
-_LIBRARY = ("numba", "numpy", "pandas", "scipy")
+_PACKAGES = ("numba", "numpy", "pandas", "scipy")
 
 
 class Parts:
@@ -57,22 +57,17 @@ class Parts:
         return self._kept[key]
 
 
-def fingerprint(*files: Path) -> str:
-    """Return a hash of what the numbers of a part depend on: the code in `files`, and the library without its pages."""
-    package = repository.root() / "lib" / "rankrouting"
-    kept = [one for one in sorted(package.rglob("*.py")) if not {"sweep", "cli.py", "plots"} & {*one.parts}]
-    kept = [one for one in kept if "companion" not in one.parts or one.name == "claims.py"]
-    digest = hashlib.sha256()
-    for one in [*kept, *files]:
+def fingerprint(*notebooks: Path) -> str:
+    """Return a hash of what the numbers of a part depend on: the code in `notebooks`, and the library's."""
+    digest = hashlib.sha256(state.numbers_hash().encode())
+    for one in notebooks:
         digest.update(_code(one))
     return digest.hexdigest()[:12]
 
 
-def _code(path: Path) -> bytes:
-    """Return the code of a notebook, without its text; other files as they are."""
-    if path.suffix != ".ipynb":
-        return path.read_bytes()
-    cells = nbformat.read(path, as_version=4).cells
+def _code(notebook: Path) -> bytes:
+    """Return the code of a notebook, without its text."""
+    cells = nbformat.read(notebook, as_version=4).cells
     return "\n\n".join(cell.source for cell in cells if cell.cell_type == "code").encode()
 
 
@@ -85,10 +80,13 @@ def arguments(description: str, **defaults: Any) -> argparse.ArgumentParser:
     return parser
 
 
-def save(**tables: pd.DataFrame) -> None:
-    """Write tables and the versions behind them into `calibration/results`."""
+def save(script: str, **tables: pd.DataFrame) -> None:
+    """Write the tables of a script into `calibration/results`, and beside them what they were made with."""
     RESULTS.mkdir(exist_ok=True)
     for name, table in tables.items():
         table.to_csv(RESULTS / f"{name.replace('_', '-')}.csv", index=False, float_format="%.5g", lineterminator="\n")
-    versions = {"Python": platform.python_version()} | {name: version(name) for name in _LIBRARY}
-    (RESULTS / "versions.json").write_text(json.dumps(versions, indent=1) + "\n", encoding="utf-8")
+    path = RESULTS / "made-with.json"
+    made = json.loads(path.read_text("utf-8")) if path.exists() else {}
+    versions = {"Python": platform.python_version()} | {name: version(name) for name in _PACKAGES}
+    made[script] = versions | {"code": state.numbers_hash()[:12]}
+    path.write_text(json.dumps(made, indent=1, sort_keys=True) + "\n", encoding="utf-8")

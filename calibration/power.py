@@ -155,7 +155,7 @@ def main() -> None:
         tables.append(matrix(asked.profile, parts, only, names)[0])
     table = pd.concat(tables, ignore_index=True)
     found = summary(table, called)
-    save(power=found, power_matrix=packed(table))
+    save("power", power=found, power_matrix=packed(table))
     print(found.to_string(index=False))
     unnoticed = found.loc[(found["red"] == 0) & (found["claims"] > 0), "mutant"].tolist()
     print(f"noticed by no claim: {unnoticed or 'none'}")

@@ -42,7 +42,7 @@ COLLAPSED = System(n=25, K=3, upsilon=6.0, policy=jsq())
 def paths(system: System, method: str, **options: Any) -> Callable[[int | None], Any]:
     x0 = np.linspace(0.0, 3.0, system.K)
     return lambda threads: queues.simulate_paths(
-        system, [0.1, 0.3], x0, 25, seed=3, method=method, threads=threads, progress=False, **options
+        system, [0.1, 2.0], x0, 25, seed=3, method=method, threads=threads, progress=False, **options
     )
 
 
