@@ -26,7 +26,7 @@ from rankrouting import (
 warnings.simplefilter("ignore")
 system, steep, full = System(100, 3, 1.0, mjsq(2.0)), System(100, 3, 6.0, mjsq(4.0)), System(100, 3, 6.0, jsq())
 crowd = System(n=1, K=20, upsilon=2.0, policy=jsq())
-short = {"horizon": 2.0, "warmup": 0.5, "replications": 2, "progress": False}
+short = {"horizon": 2.0, "warmup": 0.5, "replications": 15, "progress": False}
 begin = time.perf_counter()
 for method in ("events", "jumps", "lazy"):
     queues.simulate_paths(system, [0.1], method=method, progress=False)

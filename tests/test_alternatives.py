@@ -8,6 +8,9 @@ from helpers import assert_detects, assert_within
 from rankrouting import System, exact, power_of_d
 from rankrouting.replications import mean_of
 
+from benchmarks import library
+from benchmarks.measure import in_subprocess
+
 pytestmark = pytest.mark.slow
 
 LOAD = 0.5
@@ -54,3 +57,8 @@ def test_equal_seeds_give_equal_numbers(simulate, d):
     first, again, other = (simulate(10, d, LOAD, 500, seed) for seed in (1, 1, 2))
     assert (again.events, again.mean_sojourn) == (first.events, first.mean_sojourn)
     assert other.mean_sojourn != first.mean_sojourn
+
+
+@pytest.mark.slow
+def test_what_is_timed_as_the_compilation_of_all_kernels_calls_them_all():
+    assert in_subprocess(library.ALL)["seconds"] > 0
