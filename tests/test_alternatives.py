@@ -59,6 +59,5 @@ def test_equal_seeds_give_equal_numbers(simulate, d):
     assert other.mean_sojourn != first.mean_sojourn
 
 
-@pytest.mark.slow
 def test_what_is_timed_as_the_compilation_of_all_kernels_calls_them_all():
     assert in_subprocess(library.ALL)["seconds"] > 0
