@@ -20,7 +20,7 @@ from tqdm import tqdm
 from .inprocess import Outcome, claim_chapters, remembered, run_chapter
 from .parts import Parts, arguments, fingerprint, save
 
-FIRST = 1000  # far from the seeds of the profiles; once a claim was changed for what they showed, take others
+FIRST = 8000  # far from the seeds of the profiles; once a claim was changed for what they showed, take others
 KINDS = {
     "mean": "mean, no allowance",
     "centred": "mean, with an allowance: less its average over the seeds",
