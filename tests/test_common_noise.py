@@ -96,3 +96,18 @@ def test_arguments():
     assert Limit(3, DRIFTS, 0.3, -0.1).common == -0.1
     with pytest.raises(ValueError, match="x0 with 2 gaps: must have K = 3"):
         diffusion.simulate_paths(Limit(3, DRIFTS), [1.0], analytic.gap_law(Limit(2, [0.5, -1.5])), 2, 0.1, 1)
+
+
+@pytest.mark.parametrize("common", [0.0, -0.25])
+def test_order_of_the_step(common):
+    """A quarter of the step leaves about a quarter of the bias of the balance, whether noise is shared or not."""
+    limit = Limit(3, [4 / 3, -8 / 3, -8 / 3], 1.0, common)
+    law = analytic.gap_law(Limit(3, limit.drifts, 1.0))
+    times = 1 + 0.016 * np.arange(250)
+    coarse, fine = (
+        analytic.balance_residual(
+            limit, ranked(diffusion.simulate_paths(limit, times, law, 8_000, step, 1)).mean(axis=1)
+        ).mean()
+        for step in (0.016, 0.004)
+    )
+    assert 0.2 < fine / coarse < 0.4
