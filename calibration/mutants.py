@@ -57,8 +57,14 @@ class Mutant:
 @contextlib.contextmanager
 def replaced(mutant: Mutant) -> Iterator[None]:
     """Put the mistake into the library for a while."""
-    with put(mutant.original(), mutant.change(mutant.original())):
+    with put(mutant.original(), _changed(mutant)):
         yield
+
+
+@functools.cache
+def _changed(mutant: Mutant) -> Any:
+    """Return the wrong function, the same one each time: it may have to be compiled."""
+    return mutant.change(mutant.original())
 
 
 @functools.cache

@@ -1,13 +1,15 @@
 """Which claims notice a mistake in the library: ``python -m calibration.power``.
 
-The chapters run with one mutant at a time, those that call what it changes. A mutant that no claim notices is a defect
-of the claims, or a mistake that makes no difference, and the table says so.
+The chapters run with one mutant at a time, those that call what it changes: at small sizes all of them, then at those
+of the book until one notices, the quickest of those that noticed before first. A mutant that no claim notices is a
+defect of the claims, or a mistake that makes no difference, and the table says so.
 """
 
 from __future__ import annotations
 
 import contextlib
 import functools
+import time
 from typing import Any
 
 import pandas as pd
@@ -49,47 +51,60 @@ def touched(chapter: chapters.Chapter, mutants: list[Mutant], parameters: dict[s
     return sorted(called)
 
 
-def matrix(profile: str, parts: Parts, only: set[str], names: set[str]) -> tuple[pd.DataFrame, dict[str, int]]:
+def matrix(
+    profile: str, parts: Parts, only: set[str], names: set[str], before: pd.DataFrame | None = None
+) -> tuple[pd.DataFrame, dict[str, int]]:
     """Return one row for each mutant and claim of the chapters that call what it changes, as far as there was time.
 
-    And in how many chapters each mutant's target is called.
+    And in how many chapters each mutant's target is called. With `before`, the rows at other sizes, those mutants go
+    first that no claim noticed there, and each runs only until a chapter notices, the likely and quick ones first.
     """
     sizes = {one: chapters.load_profile(one) for one in (CHEAP, profile)}
     mutants = registry()
-    book = [one for one in claim_chapters() if not only or one.name in only]
-    prints = {one.name: fingerprint(one.path) for one in book}
+    book = {one.name: one for one in claim_chapters() if not only or one.name in only}
+    prints = {name: fingerprint(one.path) for name, one in book.items()}
     calls = {}
-    for one in tqdm(book, desc="what chapters call", leave=False, disable=None):
-        key = f"touched {one.name} {prints[one.name]} {sorted({m.target for m in mutants})}"
-        calls[one.name] = parts.get(key, functools.partial(touched, one, mutants, sizes[CHEAP][one.name])) or ()
+    for name, one in tqdm(book.items(), desc="what chapters call", leave=False, disable=None):
+        key = f"touched {name} {prints[name]} {sorted({m.target for m in mutants})}"
+        calls[name] = parts.get(key, functools.partial(touched, one, mutants, sizes[CHEAP][name])) or ()
+
+    def run(mutant: Mutant | None, name: str) -> dict[str, Any] | None:
+        values = sizes[profile][name]
+        key = f"{mutant.name if mutant else 'no mistake'} | {name} {values} {prints[name]}"
+        return parts.get(key, functools.partial(_with, mutant, book[name], values))
+
+    right = {name: run(None, name) for name in book}
+    seen = _noticed(before)
+    noticed = {mutant for mutant, _ in seen}
     rows = []
-    right = {
-        one.name: parts.get(
-            f"no mistake | {one.name} {sizes[profile][one.name]} {prints[one.name]}",
-            functools.partial(_without, one, sizes[profile][one.name]),
-        )
-        for one in book
-    }
-    for mutant in tqdm(mutants, desc=profile, leave=False, disable=None):
-        for one in book:
-            if mutant.target not in calls[one.name] or (names and mutant.name not in names):
-                continue
-            values = sizes[profile][one.name]
-            key = f"{mutant.name} | {one.name} {values} {prints[one.name]}"
-            run = parts.get(key, functools.partial(_with, mutant, one, values))
-            if run is not None:
-                rows += _rows(mutant, one.name, run, profile, right[one.name])
+    for mutant in tqdm(sorted(mutants, key=lambda one: one.name in noticed), desc=profile, leave=False, disable=None):
+        if names and mutant.name not in names:
+            continue
+        callers = [name for name in book if mutant.target in calls[name]]
+        if before is not None:
+            callers.sort(key=lambda name: ((mutant.name, name) not in seen, (right[name] or {}).get("seconds", 0.0)))
+        for name in callers:
+            found = run(mutant, name)
+            made = [] if found is None else _rows(mutant, name, found, profile, right[name])
+            rows += made
+            if before is not None and any(row["red"] for row in made):
+                break
     called = {mutant.name: sum(mutant.target in targets for targets in calls.values()) for mutant in mutants}
     return pd.DataFrame(rows), called
 
 
-def _without(chapter: chapters.Chapter, values: dict[str, Any]) -> dict[str, Any]:
-    return verdicts(run_chapter(chapter, values))
+def _noticed(rows: pd.DataFrame | None) -> set[tuple[str, str]]:
+    """Return the mutants that were noticed, each with a chapter that noticed it."""
+    if rows is None or rows.empty:
+        return set()
+    return set(rows.loc[rows["red"], ["mutant", "chapter"]].itertuples(index=False, name=None))
 
 
-def _with(mutant: Mutant, chapter: chapters.Chapter, values: dict[str, Any]) -> dict[str, Any]:
-    with replaced(mutant):
-        return _without(chapter, values)
+def _with(mutant: Mutant | None, chapter: chapters.Chapter, values: dict[str, Any]) -> dict[str, Any]:
+    with replaced(mutant) if mutant else contextlib.nullcontext():
+        start = time.process_time()
+        outcome = run_chapter(chapter, values)
+        return verdicts(outcome) | {"seconds": round(time.process_time() - start, 1)}
 
 
 def _rows(
@@ -142,17 +157,14 @@ def packed(table: pd.DataFrame) -> pd.DataFrame:
 def main() -> None:
     """Run, print and save."""
     parser = arguments(__doc__ or "", profile="default", chapters="", mutants="")
-    parser.add_argument("--unnoticed", action="store_true", help="only mutants that no claim noticed at small sizes")
+    parser.add_argument("--whole", action="store_true", help="all chapters at the profile's sizes too, many hours")
     asked = parser.parse_args()
     parts = Parts("power", asked.minutes)
     only, names = ({one for one in text.split(",") if one} for text in (asked.chapters, asked.mutants))
     first, called = matrix(CHEAP, parts, only, names)
     tables = [first]
-    if asked.unnoticed and len(first):
-        found = summary(first, called)
-        names = set(found.loc[(found["red"] == 0) & (found["claims"] > 0), "mutant"])
-    if asked.profile != CHEAP and not (asked.unnoticed and not names):
-        tables.append(matrix(asked.profile, parts, only, names)[0])
+    if asked.profile != CHEAP:
+        tables.append(matrix(asked.profile, parts, only, names, None if asked.whole else first)[0])
     table = pd.concat(tables, ignore_index=True)
     found = summary(table, called)
     save("power", power=found, power_matrix=packed(table))
