@@ -188,7 +188,12 @@ class Table:
         # A heading without words is no heading.
         named = (f'<th scope="col">{mathematics(one)}</th>' if one.strip() else "<td></td>" for one in self.columns)
         head = "".join(named)
-        body = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in self.rows)
+        # On a phone the rows of some tables stand one below the other, each cell with its heading.
+        labels = [html.escape(re.sub(r"[$\\]", "", one), quote=True) for one in self.columns]
+        cells = (zip(labels, row, strict=True) for row in self.rows)
+        body = "".join(
+            "<tr>" + "".join(f'<td data-label="{label}">{cell}</td>' for label, cell in row) + "</tr>" for row in cells
+        )
         caption = f"<caption>{mathematics(self.caption)}</caption>" if self.caption else ""
         # A box that scrolls must be reachable by keyboard.
         label = html.escape(re.sub(r"[$\\]", "", self.caption) or "table", quote=True)
