@@ -97,6 +97,28 @@ def test_depth_by_enumeration():
     np.testing.assert_array_equal(np.sort(drawn), np.sort(depths))
 
 
+@pytest.mark.parametrize("depth", [1, 3])
+def test_a_split_window_has_the_law_given_its_depth(depth):
+    """All orders of three arrivals and four services are equally likely; a binomial number comes before the split."""
+    arrivals, services, share, count = 3, 4, 0.4, 20_000
+    walks = [np.concatenate([[0], np.cumsum(order)]) for order in set(permutations([1] * arrivals + [-1] * services))]
+    walks = [walk for walk in walks if max(0, -walk.min()) == depth]
+    states = [(walk[k], max(0, *(walk[k] - walk[k:]))) for walk in walks for k in range(8)]
+    probabilities = np.tile(stats.binom(7, share).pmf(np.arange(8)), len(walks)) / len(walks)
+    rng = Generator(SFC64(3))
+    state = random.new_state(rng)
+    drawn = np.empty((count, 2), dtype=int)
+    for row in drawn:
+        one = lazy.Windows(*np.array([[0.0], [1.0]]), *np.array([[arrivals], [services], [depth], [0]]))
+        lengths = np.array([10])  # so long that it is not reflected
+        lazy.split_window(0, share, lengths, one, rng, state)
+        row[:] = lengths[0] - 10, one.depth[0]
+    law, places = np.unique(states, axis=0, return_inverse=True)
+    assert_law(drawn, law, np.bincount(places.ravel(), probabilities))
+    with pytest.raises(AssertionError):  # the law without the condition
+        assert_law(drawn, law, np.full(len(law), 1 / len(law)))
+
+
 @pytest.mark.parametrize(("arrivals", "services"), [(0, 0), (0, 5), (5, 0), (40, 30), (300, 350)])
 def test_shortcut_of_the_depth_changes_nothing(arrivals, services):
     for length in range(0, 400, 7):
