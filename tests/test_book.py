@@ -25,20 +25,6 @@ from minibook import add_chapter, claim_cells, make_book, notebook, outputs  # i
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(autouse=True)
-def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in (repository.ROOT_VARIABLE, repository.RESULTS_VARIABLE):
-        monkeypatch.delenv(name, raising=False)
-
-
-@pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A book that was built, in a folder with a space and an accent."""
-    root = make_book(tmp_path_factory.mktemp("books") / "un livre été")
-    build("default", root=root, progress=False)
-    return root
-
-
 @pytest.fixture
 def root(built: Path, tmp_path: Path) -> Path:
     """A copy of it that a test may break."""
