@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from rankrouting import System, analytic, exact, mjsq, queues
+from rankrouting import System, _plan, analytic, exact, mjsq, queues
 from scipy import stats
 from tqdm import tqdm
 
@@ -26,6 +26,7 @@ from .parts import Parts, arguments, fingerprint, save
 LEVEL = 0.95
 C, N = 2.0, 25
 METHODS = ("events", "jumps", "lazy")
+RUNS = 1000  # of each case
 BATCH = 20  # runs in a part
 LENGTHS = ((1.0, 0.0), (1.0, 1.0), (2.0, 1.0), (5.0, 0.0), (5.0, 1.0), (20.0, 0.0))  # horizon, warm-up; short ones
 COUNTS = (2, 4, 8, 16, 32)  # replications
@@ -161,8 +162,8 @@ def _row(case: Case, name: str, z: np.ndarray, error: float) -> dict[str, Any]:
         "c": C,
         "method": case.method,
         "replications": case.replications,
-        "horizon": case.horizon if case.horizon is not None else 20.0,
-        "warmup": case.warmup if case.warmup is not None else 5.0,
+        "horizon": case.horizon if case.horizon is not None else _plan.HORIZON_RELAXATIONS,
+        "warmup": case.warmup if case.warmup is not None else _plan.WARM_UP_RELAXATIONS,
         "mean": name,
         "runs": z.size,
         "coverage": inside / z.size,
@@ -177,14 +178,14 @@ def _row(case: Case, name: str, z: np.ndarray, error: float) -> dict[str, Any]:
 
 def main() -> None:
     """Measure, print and save."""
-    asked = arguments(__doc__ or "", runs=1000).parse_args()
+    asked = arguments(__doc__ or "", runs=RUNS).parse_args()
     parts = Parts("coverage", asked.minutes)
     first = [case for case in default_cases() if case.K < 10 and case.upsilon == 1.0]  # the cheap ones
     with remembered():
         order = dict.fromkeys([*first, *short_cases(), *default_cases()])
         tables = {case: measured(case, asked.runs, parts) for case in order}
     table, short = (pd.concat([tables[one] for one in cases()]) for cases in (default_cases, short_cases))
-    save("coverage", short_runs=short, coverage=table)
+    save("coverage", asked.runs >= RUNS and not parts.missing, short_runs=short, coverage=table)
     for one in (short, table):
         print(f"{one.to_string(index=False, float_format=lambda value: f'{value:.4g}')}\n")
     off = table[(table["high"] < 0.93) | (table["low"] > 0.97)]

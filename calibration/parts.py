@@ -80,12 +80,18 @@ def arguments(description: str, **defaults: Any) -> argparse.ArgumentParser:
     return parser
 
 
-def save(script: str, **tables: pd.DataFrame) -> None:
-    """Write the tables of a script into `calibration/results`, and beside them what they were made with."""
-    RESULTS.mkdir(exist_ok=True)
+def save(script: str, whole: bool, **tables: pd.DataFrame) -> None:
+    """Write the tables of a script, and beside them what they were made with.
+
+    Into `calibration/results`, which the book shows, only if the script has done the `whole` of its work; else into
+    `_build/calibration/trial`.
+    """
+    folder = RESULTS if whole else repository.root() / "_build" / "calibration" / "trial"
+    folder.mkdir(parents=True, exist_ok=True)
+    print(f"{script}: saved in {folder}{'' if whole else ', for it is not the whole'}\n")
     for name, table in tables.items():
-        table.to_csv(RESULTS / f"{name.replace('_', '-')}.csv", index=False, float_format="%.5g", lineterminator="\n")
-    path = RESULTS / "made-with.json"
+        table.to_csv(folder / f"{name.replace('_', '-')}.csv", index=False, float_format="%.5g", lineterminator="\n")
+    path = folder / "made-with.json"
     made = json.loads(path.read_text("utf-8")) if path.exists() else {}
     versions = {"Python": platform.python_version()} | {name: version(name) for name in _PACKAGES}
     made[script] = versions | {"code": state.numbers_hash()[:12]}

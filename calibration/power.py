@@ -20,7 +20,7 @@ from .inprocess import Outcome, claim_chapters, run_chapter
 from .mutants import Mutant, put, registry, replaced
 from .parts import Parts, arguments, fingerprint, save
 
-CHEAP = "smoke"
+CHEAP, PROFILE = "smoke", "default"
 
 
 def verdicts(outcome: Outcome) -> dict[str, Any]:
@@ -156,7 +156,7 @@ def packed(table: pd.DataFrame) -> pd.DataFrame:
 
 def main() -> None:
     """Run, print and save."""
-    parser = arguments(__doc__ or "", profile="default", chapters="", mutants="")
+    parser = arguments(__doc__ or "", profile=PROFILE, chapters="", mutants="")
     parser.add_argument("--whole", action="store_true", help="all chapters at the profile's sizes too, many hours")
     asked = parser.parse_args()
     parts = Parts("power", asked.minutes)
@@ -167,7 +167,8 @@ def main() -> None:
         tables.append(matrix(asked.profile, parts, only, names, None if asked.whole else first)[0])
     table = pd.concat(tables, ignore_index=True)
     found = summary(table, called)
-    save("power", power=found, power_matrix=packed(table))
+    whole = asked.profile == PROFILE and not (only or names or parts.missing)
+    save("power", whole, power=found, power_matrix=packed(table))
     print(found.to_string(index=False))
     unnoticed = found.loc[(found["red"] == 0) & (found["claims"] > 0), "mutant"].tolist()
     print(f"noticed by no claim: {unnoticed or 'none'}")

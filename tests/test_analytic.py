@@ -428,7 +428,7 @@ def test_refuses(call, message):
         call()
 
 
-def test_every_theorem_has_its_function_its_test_and_its_block():
+def test_a_function_named_after_a_theorem_has_its_test_and_its_block():
     tests = "".join(path.read_text("utf-8") for path in Path(__file__).parent.glob("test_*.py"))
     labels = {}
     for name in analytic.__all__:

@@ -26,10 +26,11 @@ SYSTEM = System(n=25, K=2, upsilon=1.0, policy=mjsq(2.0))
 @pytest.mark.parametrize("mutant", mutants.registry(), ids=lambda one: one.name)
 def test_a_mutant_finds_its_place_and_leaves_nothing_behind(mutant):
     right = mutant.original()
+    before = {name: module for name, module in sys.modules.items() if name.startswith("rankrouting")}
     with mutants.replaced(mutant):
         assert mutant.original() is not right
     assert mutant.original() is right
-    assert not [name for name, module in sys.modules.items() if "changed" in str(getattr(module, "__file__", ""))]
+    assert all(sys.modules[name] is module for name, module in before.items())
 
 
 LATE = """
@@ -189,6 +190,17 @@ def test_a_chapter_in_this_process_makes_its_claims_and_sees_a_mistake():
     with mutants.replaced(wrong):
         outcome = inprocess.run_chapter(chapter, values)
     assert [one.id for one in outcome.claims if not one.holds] == ["speed-total"]
+
+
+def test_only_the_whole_of_the_work_is_published(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(parts, "RESULTS", tmp_path / "published")
+    monkeypatch.setattr(parts.repository, "root", lambda: tmp_path)
+    table = pd.DataFrame({"n": [1]})
+    parts.save("coverage", False, coverage=table)
+    assert not (tmp_path / "published").exists() and "not the whole" in capsys.readouterr().out
+    assert (tmp_path / "_build" / "calibration" / "trial" / "coverage.csv").read_text() == "n\n1\n"
+    parts.save("coverage", True, coverage=table)
+    assert json.loads((tmp_path / "published" / "made-with.json").read_text())["coverage"]["code"]
 
 
 # ---- The results that the book shows ------------------------------------------------------------

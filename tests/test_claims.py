@@ -44,7 +44,7 @@ def test_a_vector_is_judged_by_its_worst_component(ledger: Ledger) -> None:
 
 def test_a_prediction_is_broadcast_and_a_wrong_shape_refused(ledger: Ledger) -> None:
     assert mean_claim(ledger, 1.0, Estimate(np.ones(3), np.ones(3), 10)).holds
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match=r"b: predicted of shape \(2,\): must fit \(3,\), that of the estimate"):
         mean_claim(ledger, np.ones(2), Estimate(np.ones(3), np.ones(3), 10), "b")
 
 

@@ -159,5 +159,5 @@ def test_messages_name_the_argument():
         analytic.mean_field_mean(2, 0.0, 1.0)
     with pytest.raises(ValueError, match="largest = 3"):
         mean_field.survival_path([1.0], lambda x: np.exp(-x) * (x < 3), 2, 1.0, 0.0, largest=3.0)
-    with pytest.raises(ValueError, match="initial: must be nonincreasing"):
+    with pytest.raises(ValueError, match="must be nonincreasing from 1 at x = 0"):
         mean_field.survival_path([1.0], lambda x: x, 2, 1.0, 0.0, largest=3.0)

@@ -342,7 +342,7 @@ def test_counts_beyond_32_bits():
         (lambda: queues.simulate_paths(PAIR, [1.0], x0=1e300), r"x0 = 1e\+300: must be at most 1e\+100 in size"),
         (lambda: queues.simulate_paths(PAIR, [1, 2, 3], replications=10**9), "replications = 1000000000: a result"),
         (lambda: queues.simulate_paths(PAIR, [1.0], replications=10**12), "replications = 1000000000000: .* at most 1"),
-        (lambda: queues.simulate_stationary(PAIR, horizon=1e90), "horizon up to 1e\\+90"),
+        (lambda: queues.simulate_stationary(PAIR, horizon=1e90), r"horizon \+ warmup up to 1e\+90"),
         (lambda: queues.simulate_stationary(PAIR, horizon=1e300), r"horizon = 1e\+300: .* not beyond .* 1e\+100"),
         (lambda: queues.simulate_stationary(PAIR, spacing=1e-90), "observations"),
         (lambda: queues.simulate_stationary(PAIR, spacing=1e-300), r"spacing = 1e-300: .* not beyond 1e-100 and"),

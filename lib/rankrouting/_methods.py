@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from . import checks
 from .kernels import events, jumps, lazy, random
 from .kernels import sorted as sorted_queues
-from .model import System
+from .model import System, require_system
 
 Floats = NDArray[np.float64]
 Lengths = NDArray[np.int64]
@@ -29,6 +29,7 @@ _MOST_STEPS = 1e13
 
 def fastest_method(system: System) -> str:
     """Return the exact method that costs least for this system: ``"events"``, ``"jumps"`` or ``"lazy"``."""
+    require_system(system)
     jumps_per_queue = max(system.ranked_rate, 1.0)
     if system.policy.ranks_every_job or 2 * system.n < _STEPS_PER_JUMP * jumps_per_queue:
         return "events"

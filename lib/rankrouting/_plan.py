@@ -9,8 +9,8 @@ from ._methods import Method
 from .model import System, require_system
 from .replications import Seed
 
-_WARM_UP_RELAXATIONS = 5.0
-_HORIZON_RELAXATIONS = 20.0
+WARM_UP_RELAXATIONS = 5.0
+HORIZON_RELAXATIONS = 20.0
 _OBSERVATIONS_PER_RELAXATION = 500
 _MOST_OBSERVATIONS = 10**8
 _MOST_OBSERVED = 10**13
@@ -78,8 +78,8 @@ def planned(
 ) -> Run:
     """Return a checked run of a method, with defaults from a relaxation time; raise as `plan_stationary`."""
     replications = checks.whole("replications", replications, at_least=2, at_most=checks.MOST_REPLICATIONS)
-    horizon = checks.real("horizon", _HORIZON_RELAXATIONS * relaxation if horizon is None else horizon, above=0)
-    warmup = checks.real("warmup", _WARM_UP_RELAXATIONS * relaxation if warmup is None else warmup, at_least=0)
+    horizon = checks.real("horizon", HORIZON_RELAXATIONS * relaxation if horizon is None else horizon, above=0)
+    warmup = checks.real("warmup", WARM_UP_RELAXATIONS * relaxation if warmup is None else warmup, at_least=0)
     spacing = checks.real(
         "spacing",
         min(relaxation / _OBSERVATIONS_PER_RELAXATION, horizon) if spacing is None else spacing,
@@ -91,7 +91,7 @@ def planned(
         raise ValueError(
             f"horizon = {horizon:g}: must be at least one relaxation time, {relaxation:.4g}, to mean anything"
         )
-    _methods.check_work(system, method, "horizon", horizon + warmup, replications)
+    _methods.check_work(system, method, "horizon + warmup", horizon + warmup, replications)
     if horizon / spacing > _MOST_OBSERVATIONS:
         raise ValueError(
             f"spacing = {spacing:g}: at most {_MOST_OBSERVATIONS:.0e} observations of a horizon are allowed"

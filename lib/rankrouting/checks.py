@@ -119,6 +119,31 @@ def result_fits(first: int, *shape: int, name: str = "replications") -> None:
         )
 
 
+def fits(shape: tuple[int, ...], into: tuple[int, ...]) -> bool:
+    """Return whether an array of this shape can be broadcast to the shape `into`."""
+    try:
+        return np.broadcast_shapes(shape, into) == into
+    except ValueError:
+        return False
+
+
+def repeated(values: Iterable[Any]) -> Any:
+    """Return the first of the values that has come before, None if there is none."""
+    seen = set()
+    for value in values:
+        if value in seen:
+            return value
+        seen.add(value)
+    return None
+
+
+def generator(rng: Any) -> np.random.Generator:
+    """Return `rng` if it is a numpy Generator."""
+    if not isinstance(rng, np.random.Generator):
+        raise ValueError(f"rng = {shown(rng)}: must be a numpy.random.Generator")
+    return rng
+
+
 def one_of(name: str, value: Any, allowed: Sequence[str]) -> str:
     """Return `value` if it is one of the `allowed` words."""
     if not isinstance(value, str) or value not in allowed:

@@ -10,7 +10,6 @@ intro, heavy_traffic, service_times, many_servers.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
@@ -18,6 +17,7 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
 from . import _jit, analytic, checks
+from .analytic.gap_laws import without_common
 from .model import CollapsedLimit, Limit
 from .ranks import ranked
 from .replications import Estimate, Seed, mean_of, replicate
@@ -244,7 +244,7 @@ def stationary_means(
     paths = simulate_paths(
         limit,
         times,
-        analytic.gap_law(replace(limit, common=0.0) if isinstance(limit, Limit) else limit),
+        analytic.gap_law(without_common(limit)),
         replications,
         step,
         seed,

@@ -256,6 +256,8 @@ def simulate_stationary(
     >>> bool(abs(result.balance_z) < 4), bool(result.mean_total < 1.2)  # 2 with exponential service
     (True, True)
     """
+    if observe is not None and not callable(observe):
+        raise ValueError(f"observe = {checks.shown(observe)}: must be a function of an array, or None")
     laws = _streams(system, service, arrivals, ranked_arrivals)
     of_limit = limit(system, service, arrivals=arrivals, ranked_arrivals=ranked_arrivals)
     relaxation = analytic.relaxation_time(of_limit)
@@ -347,7 +349,12 @@ def _time_averages(
         sums[K : 2 * K] += np.take_along_axis(work, order, axis=1).sum(axis=0)
         sums[2 * K :] += idle.sum(), uniform.sum(), uniform @ idle
         if observe:
-            seen = seen + np.asarray(observe(ranked)).sum(axis=0)
+            found = checks.finite_array("values of observe", observe(ranked))
+            if found.shape[:1] != (len(ranked),):
+                raise ValueError(
+                    f"values of observe of shape {found.shape}: must have {len(ranked)} rows, one for each observation"
+                )
+            seen = seen + found.sum(axis=0)
         final = np.sort(lengths[-1])
     means = sums / durations.size
     return _Averages(means[:K], means[K : 2 * K], *means[2 * K :]), final, seen / durations.size

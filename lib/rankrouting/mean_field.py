@@ -116,7 +116,11 @@ def survival_path(
     h = x[1]
     start = checks.finite_array("initial", initial(x))
     if start.shape != x.shape or abs(start[0] - 1) > 1e-12 or np.any(np.diff(start) > 0) or start[-1] < 0:
-        raise ValueError("initial: must be nonincreasing from 1 at x = 0, and at least 0")
+        rise = float(np.max(np.diff(start), initial=0.0))
+        raise ValueError(
+            f"initial from {start[0]:g} at x = 0 to {start[-1]:g} at x = {largest:g}, rising by up to {rise:g} between"
+            " cells: must be nonincreasing from 1 at x = 0, and at least 0"
+        )
     if start[-1] > _EDGE:
         raise ValueError(f"largest = {largest:g}: must be so large that no queue starts near; more than {_EDGE:g} do")
 

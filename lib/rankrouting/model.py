@@ -175,7 +175,7 @@ servers can complete; add servers until there are more than 50, or turn jobs awa
         """
         c, p = self.policy.c, self.rank_probabilities
         if c is None:
-            if not np.allclose(p, 1 / self.K, rtol=1e-12):
+            if not np.allclose(p, 1 / self.K, rtol=1e-12, atol=0):
                 return CollapsedLimit(self.K, self.upsilon)
             c = 0.0
         return Limit(self.K, c * p - (self.upsilon + c) / self.K)

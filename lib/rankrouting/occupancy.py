@@ -8,7 +8,6 @@ Chapter: many_servers_jsq.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,6 +23,7 @@ Floats = NDArray[np.float64]
 
 _MOST_STEPS = 1e13
 _MOST_DEPTH = 10_000
+_MOST_JOBS_EACH = 10**6
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +91,9 @@ def balanced(K: int, total: int) -> NDArray[np.int64]:
     >>> balanced(K=10, total=13)
     array([10, 10,  3,  0])
     """
-    K, total = checks.whole("K", K), checks.whole("total", total, at_least=0)
+    K, total = checks.whole("K", K, at_most=checks.LARGEST_COUNT), checks.whole("total", total, at_least=0)
+    if total > _MOST_JOBS_EACH * K:
+        raise ValueError(f"total = {total}: more than a million jobs at each of K = {K} queues")
     full, rest = divmod(total, K)
     return np.array([K] * (full + 1) + ([rest] if rest else []) + [0], dtype=np.int64)
 
@@ -199,7 +201,6 @@ def _starts(system: System, totals: ArrayLike | None, replications: int) -> list
         raise ValueError(f"totals of shape {given.shape}: must be a number or have shape ({replications},)")
     if np.any(given < 0) or np.any(given != np.floor(given)) or given.max() >= checks.LARGEST_COUNT:
         raise ValueError(f"totals from {given.min():g} to {given.max():g}: must be whole numbers, at least 0")
-    longest = math.ceil(given.max() / system.K)
-    if longest > 10**6:
+    if given.max() > _MOST_JOBS_EACH * system.K:
         raise ValueError(f"totals up to {given.max():g}: more than a million jobs at each of K = {system.K} queues")
     return [int(total) for total in np.broadcast_to(given, (replications,))]

@@ -24,7 +24,7 @@ from typing import Any
 
 import yaml
 
-from .checks import shown
+from .checks import repeated, shown
 
 TYPES = ("int", "float", "bool", "str", "list[int]", "list[float]")
 _LARGEST = 2**63 - 1
@@ -136,9 +136,8 @@ def parse_parameters(source: str) -> tuple[Parameter, ...]:
         if token.type == tokenize.COMMENT
     }
     parameters = [_parameter(one, comments.get(one.end_lineno or 0, "")) for one in statements]
-    names = [one.name for one in parameters]
-    if len(set(names)) < len(names):
-        raise DeclarationError("parameters cell: a name is given twice")
+    if (twice := repeated(one.name for one in parameters)) is not None:
+        raise DeclarationError(f"parameters cell: {twice} is given twice")
     return tuple(parameters)
 
 

@@ -221,25 +221,42 @@ def together(estimates: Sequence[Estimate], scale: ArrayLike = 1.0) -> Estimate:
     Raises
     ------
     ValueError
-        If there is none, or they have different numbers of replications.
+        If there is none, they have different shapes or numbers of replications, or the scale does not fit.
 
     Examples
     --------
     >>> together([Estimate(2.0, 0.1, 16), Estimate(3.0, 0.2, 16)], scale=2.0).value
     array([1. , 1.5])
     """
+    if not isinstance(estimates, Sequence):
+        raise ValueError(f"estimates = {checks.shown(estimates)}: must be a sequence of Estimate")
+    for i, one in enumerate(estimates):
+        if not isinstance(one, Estimate):
+            raise ValueError(f"estimates[{i}] = {checks.shown(one)}: must be an Estimate")
+        if np.shape(one.value) != np.shape(estimates[0].value):
+            raise ValueError(
+                f"estimates[{i}].value of shape {np.shape(one.value)}: must have the shape of the first,"
+                f" {np.shape(estimates[0].value)}"
+            )
     counts = {one.replications for one in estimates}
     if len(counts) != 1:
         raise ValueError(f"estimates: must be at least one, with equal numbers of replications, not {sorted(counts)}")
     values, errors = (np.array([getattr(one, name) for one in estimates]) for name in ("value", "standard_error"))
-    return Estimate(values / scale, errors / scale, counts.pop())
+    divisor = checks.finite_array("scale", scale)
+    if not checks.fits(divisor.shape, values.shape):
+        raise ValueError(f"scale of shape {divisor.shape}: must fit {values.shape}, that of the values")
+    return Estimate(values / divisor, errors / divisor, counts.pop())
 
 
 def standard_score(value: Any, predicted: ArrayLike, standard_error: Any) -> Any:
     """Return (value − predicted) over the standard error; raise if that is 0."""
     wanted = checks.finite_array("predicted", predicted)
     if np.any(np.asarray(standard_error) <= 0):
-        raise ValueError("standard_error = 0: nothing is left to chance, so predicted is met exactly or not at all")
+        least = float(np.min(standard_error))
+        raise ValueError(
+            f"standard_error = {least:g}: must be above 0; at 0 nothing is left to chance, so predicted is met exactly"
+            " or not at all"
+        )
     try:
         return (value - wanted) / standard_error
     except ValueError:

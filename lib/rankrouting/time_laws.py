@@ -64,8 +64,10 @@ class TimeLaw:
         >>> deterministic().sample(2, np.random.default_rng(1))
         array([1., 1.])
         """
-        out = np.empty(checks.whole("size", size))
-        service.sample_kernel(out, self.sampler, rng)
+        size = checks.whole("size", size)
+        checks.result_fits(size, name="size")
+        out = np.empty(size)
+        service.sample_kernel(out, self.sampler, checks.generator(rng))
         return out
 
 

@@ -1,4 +1,6 @@
-"""How long a job takes, and which c a target asks for. Public through `analytic`. Chapter: policies.
+"""How long a job takes, and which c a target asks for. Public through `analytic`.
+
+Chapters: policies, own_system.
 
 A job that joins a queue of Q jobs leaves after Q + 1 services, about Q/n: the delay over √n is the length that it
 meets in limit units. By PASTA that is the stationary length of the queue of the rank that it is sent to.
@@ -18,10 +20,12 @@ from .. import checks, policies
 from ..model import System
 from .formulas import mean_total
 from .gap_laws import Model, gap_rates
-from .hypoexponential import Hypoexponential, float_or_array
+from .hypoexponential import Hypoexponential, float_or_array, positive_rates
 from .identities import communication_rate
 
 Floats = NDArray[np.float64]
+
+_LEAST_SPARE = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +42,19 @@ class DelayLaw:
 
     weights: Floats
     rates: Floats
+
+    def __post_init__(self) -> None:
+        """Validate, and store copies that cannot be changed."""
+        rates = positive_rates(self.rates)
+        weights = np.array(checks.finite_array("weights", self.weights))
+        if weights.shape != rates.shape or np.any(weights < 0) or abs(weights.sum() - 1) > 1e-9:
+            raise ValueError(
+                f"weights of shape {weights.shape} and sum {weights.sum():.6g}: must be probabilities that sum to 1,"
+                f" one for each of {rates.size} rates"
+            )
+        for name, value in (("weights", weights), ("rates", rates)):
+            value.setflags(write=False)
+            object.__setattr__(self, name, value)
 
     @property
     def mean(self) -> float:
@@ -210,6 +227,8 @@ def design(
         raise ValueError(f"targets {', '.join(named) or 'none'}: must be exactly one of {', '.join(given)}")
     target = checks.real(named[0], given[named[0]], above=0)
     root_n = math.sqrt(checks.whole("n", n))
+    if 1 - load < _LEAST_SPARE:
+        raise ValueError(f"load = {load!r}: must be at most 1 - {_LEAST_SPARE:g}, or the slack is rounding")
     upsilon = K * root_n * (1 - load)
 
     def system(c: float) -> System:

@@ -158,11 +158,9 @@ class GapLaw:
 
     def sample_gaps(self, size: int, rng: Generator) -> NDArray[np.float64]:
         """Draw `size` independent vectors of gaps, shape (size, K)."""
-        if not isinstance(rng, Generator):
-            raise ValueError(f"rng = {checks.shown(rng)}: must be a numpy.random.Generator")
         size = checks.whole("size", size)
         checks.result_fits(size, self.rates.size, name="size")
-        return rng.standard_exponential((size, self.rates.size)) / self.rates
+        return checks.generator(rng).standard_exponential((size, self.rates.size)) / self.rates
 
     def sample_ranked(self, size: int, rng: Generator) -> NDArray[np.float64]:
         """Draw `size` independent ranked vectors, shape (size, K), ascending along the last axis."""

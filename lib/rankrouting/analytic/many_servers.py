@@ -54,7 +54,9 @@ def atlas_gap_rates(a: float, b: float, count: int) -> NDArray[np.float64]:
     """
     b = checks.real("b", b, at_least=0)
     a = checks.real("a", a, above=b)
-    rates = np.full(checks.whole("count", count), a)
+    count = checks.whole("count", count)
+    checks.result_fits(count, name="count")
+    rates = np.full(count, a)
     rates[0] = a - b
     return rates
 
@@ -146,8 +148,11 @@ def imbalance_cdf(model: System | Limit, x: ArrayLike) -> Any:
     """
     rates = gap_rates(model)
     K = rates.size
-    if K < 2 or not np.allclose(rates[1:], np.arange(K - 1, 0, -1) * rates[-1], rtol=1e-9):
-        raise ValueError("model: must be MJSQ with at least two queues")
+    if K < 2 or not np.allclose(rates[1:], np.arange(K - 1, 0, -1) * rates[-1], rtol=1e-9, atol=0):
+        raise ValueError(
+            f"model with {K} queues and gap rates {np.array2string(rates, precision=4, threshold=6)}: must be MJSQ with"
+            " at least two queues"
+        )
     values = np.maximum(checks.finite_array("x", x), 0.0)
     return float_or_array((-np.expm1(-rates[-1] * values)) ** (K - 1))
 
@@ -274,8 +279,16 @@ def mean_field_mean(d: int, slack: float, rate: float) -> float:
     True
     """
     d, slack, rate = _mean_field(d, slack, rate)
-    power = 1 / (d - 1)
-    return float(scipy.special.hyp2f1(1.0, power, 1 + power, rate / (slack + rate)) / (slack + rate))
+    if rate == 0:
+        return 1 / slack
+
+    def integrand(y: float) -> float:  # with s = 1 − e^(−y), so that all is smooth for a slack near 0 too
+        s_power = math.expm1((d - 1) * math.log1p(-math.exp(-y))) if y > 0 else -1.0
+        return math.exp(-y) / (slack - rate * s_power)
+
+    edge = math.log1p(rate * (d - 1) / slack)
+    parts = ((0.0, edge), (edge, edge + 40))
+    return float(sum(scipy.integrate.quad(integrand, *part, epsabs=0, epsrel=1e-12, limit=200)[0] for part in parts))
 
 
 def _mean_field(d: int, slack: float, rate: float) -> tuple[int, float, float]:

@@ -61,7 +61,12 @@ def profile_gap_rates(p: ArrayLike, upsilon: float, c: float) -> Floats:
         raise ValueError(f"p of shape {profiles.shape}: must end in K probabilities")
     sums = profiles.sum(axis=-1, keepdims=True)
     if np.any(profiles < 0) or np.any(np.abs(sums - 1) > 1e-9):
-        raise ValueError("p: each row must be probabilities that sum to 1")
+        rows = profiles.reshape(-1, profiles.shape[-1])
+        worst = rows[np.argmax(np.any(rows < 0, axis=1) | (np.abs(rows.sum(axis=1) - 1) > 1e-9))]
+        raise ValueError(
+            f"p with the row {np.array2string(worst, precision=4, threshold=6)}, whose sum is {worst.sum():.6g}: each"
+            " row must be probabilities that sum to 1"
+        )
     K = profiles.shape[-1]
     upper = np.cumsum((profiles / sums)[..., ::-1], axis=-1)[..., ::-1]
     return np.arange(K, 0, -1) * (upsilon + c) / K - c * upper
@@ -160,10 +165,10 @@ def _misses(K: int, d: int) -> Floats:
         raise ValueError(f"K = {K}: must be at least 2, or there is nothing to balance")
     if not 2 <= checks.whole("d", d) <= K:
         raise ValueError(f"d = {d}: must be from 2 to K = {K}; a single queue tells nothing")
+    checks.result_fits(K, name="K")
     m = np.arange(1.0, K)
-    # C(m−1, d−1)/C(K−1, d−1) as a product of d − 1 ratios.
-    steps = np.arange(1.0, d)
-    return 1 - np.prod(np.maximum(m[:, np.newaxis] - steps, 0) / (K - steps), axis=1)
+    # r_m is the product of (j − d + 1)/j over j = m, …, K−1.
+    return 1 - np.cumprod((np.maximum(m - d + 1, 0) / m)[::-1])[::-1]
 
 
 def required_c_of_sample(K: int, upsilon: float, d: int, excess: float) -> float:

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import optimize, stats
 
+from .. import checks
 from ..estimate import ks_distance
 from . import chapters, repository
 from .claim_tables import claims_frame, claims_table
@@ -184,7 +185,7 @@ class Ledger:
         ValueError
             If the id is taken or ill-formed, an allowance has no reason, or shapes differ.
         """
-        m, p, se, allowed = _vectors(estimate.value, predicted, estimate.standard_error, allowance)
+        m, p, se, allowed = _vectors(id, estimate.value, predicted, estimate.standard_error, allowance)
         critical = _student(estimate.replications, LEVEL / (2 * m.size))
         words = {"id": id, "statement": statement, "formula": formula, "theorem": theorem, "reason": reason}
         return self._judge("mean", words, m, p, se, allowed, critical, estimate.replications)
@@ -206,7 +207,7 @@ class Ledger:
         Parameters are those of `equal`; the reason says why the tolerance is not 0 (rounding, a
         truncated chain, an error of order n^(-1/2) at the largest n).
         """
-        m, p, se, allowed = _vectors(measured, predicted, 0.0, tolerance)
+        m, p, se, allowed = _vectors(id, measured, predicted, 0.0, tolerance)
         words = {"id": id, "statement": statement, "formula": formula, "theorem": theorem, "reason": reason}
         return self._judge("exact", words, m, p, se, allowed, 0.0, 0)
 
@@ -439,8 +440,8 @@ def load_claims(names: Iterable[str] | None = None, folder: Path | None = None) 
         known = {field.name for field in fields(Claim)}
         for entry in json.loads(path.read_text("utf-8")):
             claims.append(Claim(**{key: value for key, value in entry.items() if key in known}))
-    if len({one.id for one in claims}) < len(claims):
-        raise ValueError("two claims of this build have one id")
+    if (twice := checks.repeated(one.id for one in claims)) is not None:
+        raise ValueError(f"two claims of this build have the id {twice!r}")
     if len(claims) > MOST_CLAIMS:
         raise ValueError(f"{len(claims)} claims: the threshold is chosen for at most {MOST_CLAIMS}")
     return claims
@@ -456,10 +457,13 @@ def assert_claims(claims: Iterable[Claim]) -> None:
         raise ClaimFailed("no claim was made")
 
 
-def _vectors(*values: ArrayLike) -> tuple[NDArray[np.float64], ...]:
-    """Return values as flat arrays of one length, that of the first."""
-    first = np.asarray(values[0], dtype=np.float64)
-    return tuple(np.broadcast_to(np.asarray(one, dtype=np.float64), first.shape).ravel() for one in values)
+def _vectors(claim: str, *values: ArrayLike) -> tuple[NDArray[np.float64], ...]:
+    """Return measured and predicted values and what belongs to them as flat arrays of one length, that of the first."""
+    measured, *others = arrays = [np.asarray(one, dtype=np.float64) for one in values]
+    for name, one in zip(("predicted", "standard error", "allowance"), others, strict=True):
+        if not checks.fits(one.shape, measured.shape):
+            raise ValueError(f"{claim}: {name} of shape {one.shape}: must fit {measured.shape}, that of the estimate")
+    return tuple(np.broadcast_to(one, measured.shape).ravel() for one in arrays)
 
 
 def _student(replications: int, level: float) -> float:

@@ -77,15 +77,44 @@ def _check_writable(folder: Path) -> None:
         )
 
 
-def spaced(text: str) -> str:
-    r"""Return text with a no-break space between a number and %, which an f-string's ``:.0%`` leaves out.
+_NOT_WORDS = re.compile(r"(\$[^$]*\$|`[^`]*`|\]\([^)]*\))")  # mathematics, code, addresses
+_POWER = re.compile(r"(?<![\w.,/-])(\d+(?:\.\d+)?)e([+-]?)0*(\d+)(?!\w)")
+_THOUSANDS = re.compile(r"(?<![\w.,/-])\d{5,}(?![\w/-])")
+
+
+def typeset(text: str) -> str:
+    r"""Return text in which the numbers of f-strings are written as in print, in words and in mathematics.
+
+    ``5%`` has a no-break space, ``-1`` a minus, ``2e-05`` a power of ten, ``10000`` a comma. Code is left as it is.
 
     Examples
     --------
-    >>> spaced("95% and 46 %")
-    '95\xa0% and 46 %'
+    >>> typeset("95% of 46 %, `10000`")
+    '95\xa0% of 46 %, `10000`'
+    >>> typeset("-1.5 at 2e-05 and $n = 10000$")
+    '−1.5 at $2 \\times 10^{-5}$ and $n = 10{,}000$'
     """
-    return re.sub(r"(?<=\d)%", "\N{NO-BREAK SPACE}%", text)
+    pieces = _NOT_WORDS.split(text)
+    pieces[::2] = map(_in_words, pieces[::2])
+    pieces[1::2] = (_in_mathematics(one) if one.startswith("$") else one for one in pieces[1::2])
+    return "".join(pieces)
+
+
+def _in_words(text: str) -> str:
+    text = re.sub(r"(?<=\d)%", "\N{NO-BREAK SPACE}%", text)
+    text = _THOUSANDS.sub(lambda found: f"{int(found[0]):,}", text)
+    text = re.sub(r"(?<![^\s(\[])-(?=\d)", "\N{MINUS SIGN}", text)
+    return _POWER.sub(lambda found: f"${_power_of_ten(found)}$", text)
+
+
+def _in_mathematics(text: str) -> str:
+    text = _THOUSANDS.sub(lambda found: f"{int(found[0]):,}".replace(",", "{,}"), text)
+    return _POWER.sub(_power_of_ten, text)
+
+
+def _power_of_ten(found: re.Match[str]) -> str:
+    factor = "" if found[1] == "1" else rf"{found[1]} \times "
+    return f"{factor}10^{{{found[2].strip('+')}{found[3]}}}"
 
 
 def mathematics(text: str) -> str:
@@ -96,7 +125,7 @@ def mathematics(text: str) -> str:
     >>> mathematics("`make book` of **all** $n > 1$")
     '<code>make book</code> of <strong>all</strong> <span class="math tex2jax_process">\\(n &gt; 1\\)</span>'
     """
-    pieces = spaced(text).split("$")
+    pieces = typeset(text).split("$")
     if len(pieces) % 2 == 0:
         raise ValueError(f"{text!r}: a $ is not closed")
     for i in range(1, len(pieces), 2):
@@ -104,6 +133,11 @@ def mathematics(text: str) -> str:
     spans = ("{}", '<span class="math tex2jax_process">{}</span>')
     escaped = map(html.escape, pieces)
     return "".join(spans[i % 2].format(piece if i % 2 else _marked(piece)) for i, piece in enumerate(escaped))
+
+
+def _plain(text: str) -> str:
+    """Return text without the marks of mathematics, for an attribute."""
+    return re.sub(r"[$\\]", "", typeset(text).replace("{,}", ","))
 
 
 def _marked(text: str) -> str:
@@ -159,7 +193,7 @@ def say(text: str) -> Sentence:
     >>> say(f"The factor is {2:.2f}.")
     The factor is 2.00.
     """
-    return Sentence(spaced(text))
+    return Sentence(typeset(text))
 
 
 @dataclass(frozen=True)
@@ -189,14 +223,14 @@ class Table:
         named = (f'<th scope="col">{mathematics(one)}</th>' if one.strip() else "<td></td>" for one in self.columns)
         head = "".join(named)
         # On a phone the rows of some tables stand one below the other, each cell with its heading.
-        labels = [html.escape(re.sub(r"[$\\]", "", one), quote=True) for one in self.columns]
+        labels = [html.escape(_plain(one), quote=True) for one in self.columns]
         cells = (zip(labels, row, strict=True) for row in self.rows)
         body = "".join(
             "<tr>" + "".join(f'<td data-label="{label}">{cell}</td>' for label, cell in row) + "</tr>" for row in cells
         )
         caption = f"<caption>{mathematics(self.caption)}</caption>" if self.caption else ""
         # A box that scrolls must be reachable by keyboard.
-        label = html.escape(re.sub(r"[$\\]", "", self.caption) or "table", quote=True)
+        label = html.escape(_plain(self.caption) or "table", quote=True)
         return (
             f'<div class="rr-table" tabindex="0" role="region" aria-label="{label}">'
             f'<table class="table">{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'

@@ -145,6 +145,7 @@ def show(
     pictures = {".png": _saved(drawing, "png", {"Software": None})}
     files = []
     if results is not None:
+        drawing.set_layout_engine("none")  # it has been laid out, which takes longer than to draw it
         pictures[".svg"] = _saved(drawing, "svg", {"Date": None})
         if moving is not None:
             pictures[".gif"] = moving

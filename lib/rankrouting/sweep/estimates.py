@@ -80,8 +80,7 @@ class Stationary:
         for name in ("horizon", "warmup", "spacing"):
             if getattr(self, name) is not None:
                 set_field(self, name, checks.real(name, getattr(self, name), at_least=0))
-        if not isinstance(self.controls, bool):
-            raise ValueError(f"controls = {checks.shown(self.controls)}: must be true or false")
+        set_field(self, "controls", checks.flag("controls", self.controls))
 
     def check(self, system: System) -> None:
         """Raise ValueError if this cannot be estimated of a system, or not with intervals that cover."""
@@ -248,13 +247,10 @@ def _names(given: Sequence[str], allowed: Sequence[str]) -> tuple[str, ...]:
     for name in given:
         if not isinstance(name, str) or name not in allowed:
             raise ValueError(f"quantities: there is no {checks.shown(name)}{checks.nearest(name, allowed)}")
-    if len(set(given)) < len(given):
-        raise ValueError("quantities: a name is given twice")
+    if (twice := checks.repeated(given)) is not None:
+        raise ValueError(f"quantities: {checks.shown(twice)} is given twice")
     return tuple(given)
 
 
 def _replications(value: Any) -> int:
-    number = checks.whole("replications", value, at_least=2)
-    if number > _MOST_REPLICATIONS:
-        raise ValueError(f"replications = {number}: must be a whole number, at most {_MOST_REPLICATIONS}")
-    return number
+    return checks.whole("replications", value, at_least=2, at_most=_MOST_REPLICATIONS)

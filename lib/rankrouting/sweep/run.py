@@ -78,8 +78,9 @@ def sweep(
     cells = list(cells) if isinstance(cells, Iterable) else []
     if not cells or not all(isinstance(cell, Cell) for cell in cells):
         raise ValueError("cells: must be at least one Cell, and nothing else")
-    if len({cell.key for cell in cells}) < len(cells):
-        raise ValueError("cells: a cell is given twice")
+    twice = checks.repeated(cell.key for cell in cells)
+    if twice is not None:
+        raise ValueError(f"cells: {next(str(cell) for cell in cells if cell.key == twice)} is given twice")
     check_size(cells)
     level = checks.confidence(level)
     if executor is not None and threads is not None:
