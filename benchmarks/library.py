@@ -86,7 +86,7 @@ def start() -> Iterator[Row]:
 
 
 def memory() -> Iterator[Row]:
-    """Peak memory of a process that simulates ten million events, and a hundred times as many."""
+    """Peak memory of a process that simulates twenty million events, and a hundred times as many."""
     for method in ("events", "lazy"):
         for time in (50, 5000):
             code = LONG.format(time=time, method=method)

@@ -76,8 +76,9 @@ class Row:
 def in_subprocess(code: str, **environment: str) -> dict[str, Any]:
     """Run code in a Python of its own; return the JSON that it prints, and its peak memory in MB as "MB"."""
     code += """
-import json, resource
-print(json.dumps(result | {"MB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}))
+import json, resource, sys
+unit = 1 if sys.platform == "darwin" else 1024
+print(json.dumps(result | {"MB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6}))
 """
     # A process starts with the peak of the one that it was forked from: here of a shell, not of this one.
     result = subprocess.run(

@@ -23,7 +23,7 @@ def pytest_configure() -> None:
 @pytest.fixture(autouse=True)
 def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forget which checkout and which results the shell has chosen."""
-    for name in (repository.ROOT_VARIABLE, repository.RESULTS_VARIABLE):
+    for name in (repository.ROOT_VARIABLE, repository.RESULTS_VARIABLE, repository.TABLES_VARIABLE):
         monkeypatch.delenv(name, raising=False)
 
 

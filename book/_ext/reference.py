@@ -27,7 +27,7 @@ _OBJECTS = {"class", "exception", "function", "module"}
 
 @cache
 def functions() -> dict[str, list[str]]:
-    """Return for each label the functions and classes whose docstrings open with it, by their public names."""
+    """Return for each label the functions and classes whose docstrings open with it, each with its module."""
     found: dict[str, list[str]] = defaultdict(list)
     package = Path(rankrouting.__file__).parent
     for path in sorted(package.rglob("*.py")):

@@ -22,7 +22,7 @@ it is reversible. For a reversible process the asymptotic variance of the averag
 from which it is easy to draw. So b is known before the run, and the estimator is unbiased: b from a regression on the
 run itself is not, and its intervals were found to cover far too rarely, since 𝓛S_2² and 𝓛S_2 S_3 have heavy tails.
 
-Chapters: speed.
+Used by `stationary`, and with ``controls=True`` by most chapters; the chapter speed explains it.
 """
 
 from __future__ import annotations

@@ -17,7 +17,23 @@ _MOST_OBSERVED = 10**13
 
 
 class Run(NamedTuple):
-    """What a stationary simulation ran."""
+    """What a stationary simulation ran.
+
+    Attributes
+    ----------
+    system : System
+        What was simulated.
+    method : str
+        By which method, never ``"auto"``.
+    replications : int
+        Independent runs.
+    horizon, warmup, spacing : float
+        Observed and discarded time of each, and the time between observations; in the system's units of time.
+    seed : int or SeedSequence
+        As it was given.
+    relaxation_time : float
+        That of the limit, in the same units.
+    """
 
     system: System
     method: str

@@ -1,5 +1,6 @@
-"""Distances between laws, with intervals; called through `estimate`. Chapters: heavy_traffic,
-interchange, exact, service_times.
+"""Distances between laws, with intervals; called through `estimate`.
+
+Chapters: heavy_traffic, interchange; in others by `Ledger.law`.
 """
 
 from __future__ import annotations

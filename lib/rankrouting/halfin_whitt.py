@@ -50,7 +50,7 @@ def stationary_means(
     threads: int | None = None,
     progress: bool | None = None,
 ) -> HalfinWhittMeans:
-    """Estimate the stationary means of the Halfin-Whitt limit of JSQ by time averages.
+    """thm-halfin-whitt: estimate the stationary means of the Halfin-Whitt limit of JSQ by time averages.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """The n-th system and its heavy-traffic limit: parameters, validated once and then trusted.
 
 `System` is what runs, `System.limit()` what it looks like after dividing queue lengths by √n. Time
-is the same in both. Lengths in *limit units* are jobs divided by √n. Chapters: all.
+is the same in both. Lengths in *limit units* are jobs divided by √n. Used by all chapters that claim something.
 """
 
 from __future__ import annotations

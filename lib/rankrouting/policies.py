@@ -2,7 +2,7 @@
 
 A `Policy` has two parts: the rate of the *ranked* stream (``c√n``, or every job), and a
 `RankLaw`, the probabilities ``p_k`` with which a ranked job goes to the k-th shortest queue. All
-other jobs go to a uniformly chosen queue. Chapters: all.
+other jobs go to a uniformly chosen queue. Used by all chapters that claim something.
 
 Examples
 --------

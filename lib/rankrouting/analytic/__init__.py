@@ -4,7 +4,7 @@ A `model` is a `System`, its `Limit` or a `CollapsedLimit`; a `System` stands fo
 the function is exact at every n, which its docstring then says. Lengths are in limit units, jobs
 divided by √n, and time in the units of the system, unless stated otherwise. Ranked arrays hold rank
 k at index k − 1, the shortest first; k, j and m count from 1. δ are the drifts of the limit.
-Used by every chapter.
+Used by every chapter that claims something.
 """
 
 from .design import DelayLaw, Design, delay_law, design

@@ -2,7 +2,7 @@
 
 E ΣQ = √n · (mean of the limit) + κ + O(n^(−1/2)), and κ depends on υ and c through their ratio only. Known in
 closed form for one and two queues, for independent queues and for the system with pauses. Public through
-`analytic`. Chapter: exact.
+`analytic`. Chapters: exact, own_system.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def pair_constant(ratio: ArrayLike) -> Any:
 
 
 def first_order_constant(system: System, *, approximate: bool = False) -> float:
-    """Return κ in E ΣQ = √n · (mean of the limit) + κ + O(n^(−1/2)), in **jobs**.
+    """prop-first-order: κ in E ΣQ = √n · (mean of the limit) + κ + O(n^(−1/2)), in **jobs**.
 
     −K for queues that do not depend on each other, `pair_constant` for two queues and any p.
 

@@ -5,7 +5,7 @@ exponentials, cancels catastrophically when rates are close and does not exist w
 as they are under MJSQ. Here the Laplace transform ∏ r_i/(r_i + s) is inverted on a hyperbola
 through its saddle point, where the integrand is largest and nearly positive: the relative error is
 of order 1e-13 in both tails, whatever the rates. Used through `analytic.total_law` and
-`analytic.overload_spread_law`. Chapters: workload, overloaded.
+`analytic.overload_spread_law`. Chapters: workload, overloaded, exact.
 """
 
 from __future__ import annotations

@@ -286,7 +286,7 @@ def mm1_mean(system: System) -> float:
 
 
 def communication_rate(system: System) -> float:
-    """Return how many queue lengths the router asks for per unit time: ranked jobs times lookups.
+    """prop-communication: how many queue lengths the router asks for per unit time, ranked jobs times lookups.
 
     Exact at every n: cK√n for MJSQ, K·λ_n for JSQ, d·λ_n for JSQ(d), 0 for uniform random routing.
 

@@ -163,6 +163,26 @@ def imbalance_cdf(model: System | Limit, x: ArrayLike) -> Any:
 def super_halfin_whitt_cdf(beta: float, x: ArrayLike) -> Any:
     """thm-super-halfin-whitt: P(X ≤ x) for X ~ Gamma(2, β), the limit of (total − K)/K^α; mean 2/β.
 
+    Parameters
+    ----------
+    beta : float
+        β = K^α (1 − load), above 0, for ½ < α < 1.
+    x : float or array
+        Jobs beyond one a server, over K^α.
+
+    Returns
+    -------
+    float or array of the shape of `x`
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+
+    Notes
+    -----
+    Source: Zhao, Banerjee and Mukherjee, as cited in the chapter on JSQ with many servers.
+
     Examples
     --------
     >>> abs(super_halfin_whitt_cdf(2.0, 1.0) - (1 - 3 * math.exp(-2.0))) < 1e-12

@@ -1,6 +1,6 @@
 """Where the book and what a build writes are, independent of the folder that a program runs in.
 
-Used by `results`, `chapters` and `book`; no chapter uses it directly.
+Used by all of `companion`, by `cli`, and by the chapters that read what is kept: speed, trust, workload.
 """
 
 from __future__ import annotations

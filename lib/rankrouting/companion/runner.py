@@ -1,6 +1,6 @@
 """Executing one chapter: a private Jupyter, a kernel that can be ended, and what came of it.
 
-Used by `book` and `cli`. Whatever Jupyter, IPython and matplotlib settings a user has, the kernel is
+Used by `book`, `verify` and `cli`. Whatever Jupyter, IPython and matplotlib settings a user has, the kernel is
 the interpreter that runs this, with default settings.
 """
 

@@ -1,4 +1,7 @@
-"""Hashes that decide what a build must do again. Used by `book` and by the book's Sphinx extension."""
+"""Hashes that decide what a build must do again.
+
+Used by `book`, `pages`, `provenance`, the book's Sphinx extension, `calibration` and the chapter trust.
+"""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class TwoPlacesLaw:
 
 
 def two_places(system: System) -> TwoPlacesLaw:
-    """Return the stationary law of JSQ when a job that finds two jobs at every server is lost.
+    """prop-two-places: the stationary law of JSQ when a job that finds two jobs at every server is lost.
 
     Parameters
     ----------

@@ -1,1 +1,4 @@
-"""Compiled loops: random numbers, and what advances the queues and diffusions of every module. No checks here."""
+"""Compiled loops: random numbers, and what advances the queues. No checks here.
+
+The loops of `diffusion`, `_controls` and `exact` are beside what calls them.
+"""

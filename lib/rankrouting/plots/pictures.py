@@ -1,6 +1,6 @@
 """Pictures of whole results: ranked paths, also moving, the trade, the profiles of three queues.
 
-Public through `plots`. Chapters: intro, model, heavy_traffic, policies.
+Public through `plots`. Chapters: intro, model, heavy_traffic, overloaded, policies.
 """
 
 from __future__ import annotations
