@@ -261,7 +261,7 @@ def gap_srbm(model: System | Limit) -> GapReflection:
 
 
 def skew_symmetry_defect(model: System | Limit) -> float:
-    """prop-skew-symmetry: the largest entry of |2Γ − R diag(Γ) − diag(Γ)Rᵀ| for the gaps; 0 means a product law.
+    """prop-skew-symmetry: the largest absolute entry of 2Γ − R diag(Γ) − diag(Γ)Rᵀ for the gaps; 0 if a product law.
 
     It is the size of `common`, from the first two gaps, however the drifts are.
 
