@@ -144,6 +144,12 @@ def test_without_ranked_jobs_each_queue_moves_alone():
 # ---- Messages --------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(("slack", "rate"), [(1.0, 3.0), (1e-17, 1.0), (1.0, 1e-14), (1e6, 1e-12), (3.0, 0.0)])
+def test_mean_of_the_mean_field_keeps_its_digits(slack, rate):
+    expected = np.log1p(rate / slack) / rate if rate else 1 / slack
+    assert analytic.mean_field_mean(2, slack, rate) == pytest.approx(expected, rel=1e-12)
+
+
 def test_messages_name_the_argument():
     with pytest.raises(ValueError, match="a = 1: must be a finite number, above 1"):
         analytic.atlas_gap_rates(1.0, 1.0, 3)

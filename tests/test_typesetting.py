@@ -28,6 +28,10 @@ def test_punctuation_stays_with_its_formula() -> None:
     ]  # fmt: skip
 
 
+def test_a_text_that_is_there_twice_is_changed_in_its_place() -> None:
+    assert kept("*a*, *b* of :math:`x`, *c*") == ["x,"]
+
+
 def test_a_formula_on_its_own_and_neighbours_without_text_between_are_left_as_they_are() -> None:
     assert kept(":math:`x`") == []
     assert kept(":math:`x`, :math:`y`. *b*\\ :math:`z`\\ *c*") == ["x,", "y."]

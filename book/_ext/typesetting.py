@@ -39,7 +39,7 @@ def _touching(formula: nodes.math, step: int, pattern: re.Pattern[str]) -> str:
     found = pattern.search(beside) if isinstance(beside, nodes.Text) else None
     if found is None:
         return ""
-    formula.parent.replace(beside, nodes.Text(beside[: found.start()] + beside[found.end() :]))
+    formula.parent[place] = nodes.Text(beside[: found.start()] + beside[found.end() :])
     return found.group()
 
 

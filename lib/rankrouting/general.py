@@ -349,7 +349,8 @@ def _time_averages(
         sums[K : 2 * K] += np.take_along_axis(work, order, axis=1).sum(axis=0)
         sums[2 * K :] += idle.sum(), uniform.sum(), uniform @ idle
         if observe:
-            found = checks.finite_array("values of observe", observe(ranked))
+            values = np.asarray(observe(ranked))
+            found = checks.finite_array("values of observe", values.astype(float) if values.dtype == bool else values)
             if found.shape[:1] != (len(ranked),):
                 raise ValueError(
                     f"values of observe of shape {found.shape}: must have {len(ranked)} rows, one for each observation"

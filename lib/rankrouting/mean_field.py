@@ -115,7 +115,9 @@ def survival_path(
     x = np.linspace(0.0, largest, cells + 1)
     h = x[1]
     start = checks.finite_array("initial", initial(x))
-    if start.shape != x.shape or abs(start[0] - 1) > 1e-12 or np.any(np.diff(start) > 0) or start[-1] < 0:
+    if start.shape != x.shape:
+        raise ValueError(f"initial of shape {start.shape}: must have the shape of its argument, {x.shape}")
+    if abs(start[0] - 1) > 1e-12 or np.any(np.diff(start) > 0) or start[-1] < 0:
         rise = float(np.max(np.diff(start), initial=0.0))
         raise ValueError(
             f"initial from {start[0]:g} at x = 0 to {start[-1]:g} at x = {largest:g}, rising by up to {rise:g} between"

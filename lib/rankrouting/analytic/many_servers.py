@@ -303,8 +303,9 @@ def mean_field_mean(d: int, slack: float, rate: float) -> float:
         return 1 / slack
 
     def integrand(y: float) -> float:  # with s = 1 − e^(−y), so that all is smooth for a slack near 0 too
-        s_power = math.expm1((d - 1) * math.log1p(-math.exp(-y))) if y > 0 else -1.0
-        return math.exp(-y) / (slack - rate * s_power)
+        s = -math.expm1(-y)
+        log_s = math.log1p(-math.exp(-y)) if s > 0.5 else math.log(s) if s > 0 else -math.inf
+        return math.exp(-y) / (slack - rate * math.expm1((d - 1) * log_s))
 
     edge = math.log1p(rate * (d - 1) / slack)
     parts = ((0.0, edge), (edge, edge + 40))

@@ -77,9 +77,9 @@ def _check_writable(folder: Path) -> None:
         )
 
 
-_NOT_WORDS = re.compile(r"(\$[^$]*\$|`[^`]*`|\]\([^)]*\))")  # mathematics, code, addresses
+_NOT_WORDS = re.compile(r"(\$[^$]*\$|``[^`]+``|`[^`]*`|\]\([^)]*\))")  # mathematics, code, addresses
 _POWER = re.compile(r"(?<![\w.,/-])(\d+(?:\.\d+)?)e([+-]?)0*(\d+)(?!\w)")
-_THOUSANDS = re.compile(r"(?<![\w.,/-])\d{5,}(?![\w/-])")
+_THOUSANDS = re.compile(r"(?<![\w.,/])(?<!\w-)\d{5,}(?![\w/-])")
 
 
 def typeset(text: str) -> str:
@@ -91,6 +91,8 @@ def typeset(text: str) -> str:
     --------
     >>> typeset("95% of 46 %, `10000`")
     '95\xa0% of 46 %, `10000`'
+    >>> typeset("from -20000")
+    'from −20,000'
     >>> typeset("-1.5 at 2e-05 and $n = 10000$")
     '−1.5 at $2 \\times 10^{-5}$ and $n = 10{,}000$'
     """
