@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import atexit
+import functools
 import shutil
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
@@ -58,6 +60,22 @@ from drawn import (
 
 SCRATCH = Path(tempfile.mkdtemp(prefix="rankrouting-"))
 atexit.register(shutil.rmtree, SCRATCH)
+
+
+# Computed when a case asks: nothing is compiled while tests are collected.
+@functools.cache
+def small_law_in_time() -> Any:
+    return exact.transient(System(9, 2, 1.0, jsq()), 1, [0.1, 0.2])
+
+
+@functools.cache
+def small_run() -> Any:
+    return queues.simulate_stationary(System(100, 2, 2.0, mjsq(1.0)), replications=3)
+
+
+def of_small_law(name: str, k: Any) -> Any:
+    return getattr(exact.stationary(System(4, 2, 1.0, jsq())), name)(k)
+
 
 CASES: dict[str, Case] = {
     "System": Case(
@@ -225,13 +243,11 @@ CASES: dict[str, Case] = {
         exact.transient, {"system": st.just(System(9, 2, 1.0, jsq())), "x0": few, "times": times}, also=("K",)
     ),
     "TransientLaw.ranked_cdf": Case(
-        exact.transient(System(9, 2, 1.0, jsq()), 1, [0.1, 0.2]).ranked_cdf,
+        lambda **given: small_law_in_time().ranked_cdf(**given),
         {"k": st.integers(1, 2), "time_index": st.integers(0, 1)},
     ),
     **{
-        f"StationaryLaw.{name}": Case(
-            getattr(exact.stationary(System(4, 2, 1.0, jsq())), name), {"k": st.integers(1, 2)}
-        )
+        f"StationaryLaw.{name}": Case(functools.partial(of_small_law, name), {"k": st.integers(1, 2)})
         for name in ("ranked_law", "gap_law")
     },
     "exact.overload_gap_law": Case(
@@ -281,11 +297,11 @@ CASES: dict[str, Case] = {
         missing=("mean_total_by_balance",),
     ),
     "StationaryEstimate.estimate": Case(
-        queues.simulate_stationary(System(100, 2, 2.0, mjsq(1.0)), replications=3).estimate,
+        lambda **given: small_run().estimate(**given),
         {"name": st.sampled_from(["mean_total", "mean_ranked"]), "controls": st.booleans()},
     ),
     "StationaryEstimate.confidence_interval": Case(
-        queues.simulate_stationary(System(100, 2, 2.0, mjsq(1.0)), replications=3).confidence_interval,
+        lambda **given: small_run().confidence_interval(**given),
         {"name": st.sampled_from(["mean_total", "gap_means"]), "level": levels},
     ),
     "diffusion.simulate_paths": Case(

@@ -114,7 +114,7 @@ def result_fits(first: int, *shape: int, name: str = "replications") -> None:
     size = 8.0 * first * math.prod(shape)
     if size > _LARGEST_RESULT:
         raise ValueError(
-            f"{name} = {first}: a result of shape {(first, *shape)} would take"
+            f"{name} = {shown(first)}: a result of shape ({', '.join(map(shown, (first, *shape)))}) would take"
             f" {size / 2**30:.3g} GiB; at most {_LARGEST_RESULT / 2**30:g} GiB are allowed"
         )
 
