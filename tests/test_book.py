@@ -20,6 +20,7 @@ from nbclient.exceptions import DeadKernelError
 from rankrouting.companion import book, execute, repository, state
 from rankrouting.companion.book import BuildFailed, build
 
+from faults import executed_by  # isort: skip
 from minibook import add_chapter, claim_cells, make_book, notebook, outputs  # isort: skip
 
 pytestmark = pytest.mark.slow
@@ -39,17 +40,8 @@ def page_of(root: Path, name: str = "alpha") -> str:
 
 def rebuilt(root: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Build again, without pages, and return the chapters that were executed."""
-    executed: list[str] = []
-    real = book.runner.run_chapter
-
-    def noting(chapter: Any, *arguments: Any, **options: Any) -> Any:
-        executed.append(chapter.name)
-        return real(chapter, *arguments, **options)
-
-    monkeypatch.setattr(book.runner, "run_chapter", noting)
     monkeypatch.setattr(book.pages, "make", lambda *_, **__: None)
-    build("default", root=root, progress=False)
-    return executed
+    return executed_by(root, monkeypatch)
 
 
 def test_a_build_makes_pages_downloads_and_claims(built: Path) -> None:

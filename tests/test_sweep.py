@@ -29,6 +29,7 @@ from rankrouting.sweep.cells import compute
 from rankrouting.sweep.file import read_sweep
 from rankrouting.sweep.store import Store
 
+from faults import wait_for  # isort: skip
 from sweeping import GRID, command_line, yml  # isort: skip
 
 COSTS = ["cpu_seconds", "wall_seconds"]
@@ -62,14 +63,6 @@ def start(*arguments: str, cwd: Path) -> subprocess.Popen[str]:
 
 def finished_cells(folder: Path) -> list[Path]:
     return sorted(folder.glob("*.cells/*.parquet"))
-
-
-def wait_for(what: Callable[[], Any], seconds: float = 120.0) -> Any:
-    end = time.monotonic() + seconds
-    while not (found := what()):
-        assert time.monotonic() < end, "waited in vain"
-        time.sleep(0.01)
-    return found
 
 
 class Counting(ThreadPoolExecutor):

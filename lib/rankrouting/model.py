@@ -16,6 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 from . import checks
 from .policies import Policy, random_routing
 
+LEAST_SPARE = 1e-12  # of the capacity: what is less is lost when it is taken from 1
+
 
 @dataclass(frozen=True)
 class System:
@@ -66,9 +68,10 @@ class System:
                 f"n = {self.n:.4g}, K = {self.K:.4g}, upsilon = {self.upsilon:g}: arrivals and services must be fewer"
                 f" than {checks.LARGEST_COUNT:.0e} per unit time, or they cannot be counted"
             )
-        if 0 < abs(self.upsilon) < 1e-12 * self.K * self.sqrt_n:
+        least = LEAST_SPARE * self.K * self.sqrt_n
+        if 0 < abs(self.upsilon) < least:
             raise ValueError(
-                f"upsilon = {self.upsilon:g}: must be 0 or at least 1e-12 K√n = {1e-12 * self.K * self.sqrt_n:g}"
+                f"upsilon = {self.upsilon:g}: must be 0 or at least {LEAST_SPARE:g} K√n = {least:g}"
                 " in size, or it is lost in rounding"
             )
         _ = self.rank_probabilities

@@ -17,15 +17,13 @@ import scipy  # its parts are imported when they are used
 from numpy.typing import ArrayLike, NDArray
 
 from .. import checks, policies
-from ..model import System
+from ..model import LEAST_SPARE, System
 from .formulas import mean_total
 from .gap_laws import Model, gap_rates
 from .hypoexponential import Hypoexponential, float_or_array, positive_rates
 from .identities import communication_rate
 
 Floats = NDArray[np.float64]
-
-_LEAST_SPARE = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,8 +225,8 @@ def design(
         raise ValueError(f"targets {', '.join(named) or 'none'}: must be exactly one of {', '.join(given)}")
     target = checks.real(named[0], given[named[0]], above=0)
     root_n = math.sqrt(checks.whole("n", n))
-    if 1 - load < _LEAST_SPARE:
-        raise ValueError(f"load = {load!r}: must be at most 1 - {_LEAST_SPARE:g}, or the slack is rounding")
+    if 1 - load < LEAST_SPARE:
+        raise ValueError(f"load = {load!r}: must be at most 1 - {LEAST_SPARE:g}, or the slack is rounding")
     upsilon = K * root_n * (1 - load)
 
     def system(c: float) -> System:

@@ -123,8 +123,8 @@ def corrected_mean_total(system: System) -> float:
     >>> round(5 * corrected_mean_total(system), 2), round(5 * mean_total(system), 2)  # jobs; exactly 11.88
     (11.86, 13.33)
     """
-    constant = first_order_constant(system, approximate=True)
-    return mean_total(system) + constant / system.sqrt_n
+    require_system(system)
+    return mean_total(system) + first_order_constant(system, approximate=True) / system.sqrt_n
 
 
 def pauses_first_order_constant(system: System) -> float:
